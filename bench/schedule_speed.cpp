@@ -151,7 +151,7 @@ int extender(std::size_t count) {
       const auto promised =
           cache.assumed(**ask, names[random() % count], 0, scheduler::TimePoint{});
       bind.batch.push_back(now_us() - start);
-      if (promised) cache.release((*ask)->uid);
+      if (promised) cache.release((*ask)->pod.uid);
     }
     both.end_batch();
     bind.end_batch();
@@ -210,7 +210,8 @@ void pack(std::span<const std::uint64_t> sizes, std::string_view name, bool last
   std::uint64_t asked = 0;
   std::size_t large = 0;  // pods of which no two fit on one card
   for (std::size_t n = 0; asked < capacity * 85 / 100; ++n) {
-    podspec::PodRequest ask{.uid = fmt::format("{}", n), .name_space = "team", .name = "pod"};
+    podspec::PodRequest ask{
+        .pod = {.uid = fmt::format("{}", n), .name_space = "team", .name = "pod"}};
     const auto fitting = kAsks.size() - (sizes.back() < 40 ? 3 : 0);
     const auto gib = kAsks[random() % fitting];
     ask.containers.push_back(

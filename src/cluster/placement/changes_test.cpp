@@ -233,7 +233,7 @@ TEST(Quota, CountsWhatTheNamespaceHasAndWhatIsReserved) {
   EXPECT_EQ(cluster.reserve(pod("b", 21), "n").error().text(),
             "the GPU quota of namespace team is used up");
   auto elsewhere = pod("b", 21);
-  elsewhere.name_space = "other";
+  elsewhere.pod.name_space = "other";
   EXPECT_EQ(cluster.fit(elsewhere, "n").refusal, Refusal::None);
   cluster.set_quota("team", {});
   EXPECT_EQ(cluster.fit(pod("b", 21), "n").refusal, Refusal::None);

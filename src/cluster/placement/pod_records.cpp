@@ -100,12 +100,12 @@ Pod& Cluster::State::add_pod(const podspec::PodRequest& ask, NodeId node) {
     id = free_pods.back();
     free_pods.pop_back();
   }
-  pod_ids.insert(ask.uid, id);
+  pod_ids.insert(ask.pod.uid, id);
   auto& pod = pods[id];
-  pod.uid = ask.uid;
-  pod.name = ask.name;
+  pod.uid = ask.pod.uid;
+  pod.name = ask.pod.name;
   pod.priority = ask.priority;
-  pod.space = space(ask.name_space);
+  pod.space = space(ask.pod.name_space);
   pod.node = node;
   more[node].pods.push_back(id);
   return pod;
@@ -115,14 +115,14 @@ Pod& Cluster::State::replace_pod(std::optional<PodId> before, const podspec::Pod
                                  NodeId node, std::optional<RecordOwners>& had) {
   if (!before) return add_pod(ask, node);
   auto& pod = pods[*before];
-  if (pod.node != node || namespaces[pod.space].name != ask.name_space) {
-    had = remove_record(ask.uid);
+  if (pod.node != node || namespaces[pod.space].name != ask.pod.name_space) {
+    had = remove_record(ask.pod.uid);
     return add_pod(ask, node);
   }
   remove_charges(pod);
   if (pod.nominated) std::erase(nominated, *before);
   pod.nominated = false;
-  pod.name = ask.name;
+  pod.name = ask.pod.name;
   pod.priority = ask.priority;
   pod.reserved = false;
   pod.charges.clear();
@@ -191,7 +191,7 @@ void Cluster::State::forget(const std::optional<RecordOwners>& named) {
 
 Pod& Cluster::State::take(const podspec::PodRequest& ask, NodeId node, std::vector<Charge> charges,
                           ReserveMode hold) {
-  const auto before = find_pod(ask.uid);
+  const auto before = find_pod(ask.pod.uid);
   std::unique_ptr<podspec::PodRequest> unplaced;
   if (before) unplaced = std::move(pods[*before].unplaced);
   std::optional<RecordOwners> had;
@@ -208,9 +208,9 @@ Pod& Cluster::State::take(const podspec::PodRequest& ask, NodeId node, std::vect
 
 std::vector<PodId> Cluster::State::pods_to_ignore(const podspec::PodRequest& ask) const {
   std::vector<PodId> pods_aside;
-  if (const auto own = find_pod(ask.uid)) pods_aside.push_back(*own);
+  if (const auto own = find_pod(ask.pod.uid)) pods_aside.push_back(*own);
   for (const auto id : nominated) {
-    if (pods[id].priority < ask.priority && pods[id].uid != ask.uid) pods_aside.push_back(id);
+    if (pods[id].priority < ask.priority && pods[id].uid != ask.pod.uid) pods_aside.push_back(id);
   }
   return pods_aside;
 }

@@ -39,8 +39,8 @@ class Search {
 
   // Evicting other pods does not raise the quota of a namespace.
   bool within_quota() {
-    const auto space =
-        state_.namespace_without(demand_.ask().name_space, state_.find_pod(demand_.ask().uid));
+    const auto space = state_.namespace_without(demand_.ask().pod.name_space,
+                                                state_.find_pod(demand_.ask().pod.uid));
     if (!space) return true;
     const auto all = state_.more[node_].pods;
     const auto empty = state_.cards_without(node_, all);

@@ -9,12 +9,13 @@ namespace gantry::placement {
 namespace {
 
 Tenant tenant(const Pod& pod, const NamespaceRecord& space) {
-  return {.uid = pod.uid, .name_space = space.name, .name = pod.name, .priority = pod.priority};
+  return {.pod = {.uid = pod.uid, .name_space = space.name, .name = pod.name},
+          .priority = pod.priority};
 }
 
 void sort(std::vector<Tenant>& tenants) {
   std::sort(tenants.begin(), tenants.end(),
-            [](const Tenant& a, const Tenant& b) { return a.uid < b.uid; });
+            [](const Tenant& a, const Tenant& b) { return a.pod.uid < b.pod.uid; });
 }
 
 // Room that is kept for a nominated pod is not in use.

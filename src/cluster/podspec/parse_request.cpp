@@ -198,9 +198,9 @@ Result<std::string> share_priority(const json::Value& pod, const Containers& con
 
 void read_names(const json::Value& pod, PodRequest& ask) {
   const auto metadata = pod["metadata"];
-  ask.uid = metadata["uid"].string().value_or("");
-  ask.name_space = metadata["namespace"].string().value_or("");
-  ask.name = metadata["name"].string().value_or("");
+  ask.pod.uid = metadata["uid"].string().value_or("");
+  ask.pod.name_space = metadata["namespace"].string().value_or("");
+  ask.pod.name = metadata["name"].string().value_or("");
   ask.priority = static_cast<std::int32_t>(
       std::clamp<std::int64_t>(pod["spec"]["priority"].i64().value_or(0), INT32_MIN, INT32_MAX));
 }

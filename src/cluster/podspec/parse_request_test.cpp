@@ -61,7 +61,7 @@ TEST(Ask, OfGpushareIsUnitsOfTheNode) {
   EXPECT_EQ(container.cores, 0U);
   EXPECT_EQ(container.resource, kAliyunGpuMem);
   EXPECT_EQ((*asked)->contract, Contract::Gpushare);
-  EXPECT_EQ((*asked)->uid, "u");
+  EXPECT_EQ((*asked)->pod.uid, "u");
   EXPECT_TRUE((*asked)->shared());
 }
 

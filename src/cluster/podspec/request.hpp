@@ -6,6 +6,7 @@
 
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
+#include "net/kube/object_ref.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -77,9 +78,7 @@ struct Affinity {
 };
 
 struct PodRequest {
-  std::string uid;
-  std::string name_space;
-  std::string name;
+  kube::PodRef pod;
   std::int32_t priority = 0;  // spec.priority
   Contract contract = Contract::Gpushare;
   std::vector<ContainerRequest>

@@ -26,18 +26,18 @@ void add(UsageSum& sum, const UsageSum& more) {
 namespace {
 
 struct Row {
-  placement::Tenant pod;
+  kube::PodRef pod;
   std::vector<std::uint64_t> amounts;  // by card; one more for pods without a GPU
 };
 
-void put(std::vector<Row>& rows, const placement::Tenant& pod, std::size_t column,
+void put(std::vector<Row>& rows, const placement::Tenant& tenant, std::size_t column,
          std::size_t columns, std::uint64_t amount) {
   for (auto& row : rows) {
-    if (row.pod.uid != pod.uid) continue;
+    if (row.pod.uid != tenant.pod.uid) continue;
     row.amounts[column] += amount;
     return;
   }
-  rows.push_back({.pod = pod, .amounts = std::vector<std::uint64_t>(columns)});
+  rows.push_back({.pod = tenant.pod, .amounts = std::vector<std::uint64_t>(columns)});
   rows.back().amounts[column] = amount;
 }
 

@@ -50,11 +50,11 @@ std::string bar(const placement::CardView& card, const std::vector<placement::Te
 std::string who(const std::vector<placement::Tenant>& tenants, const Unit& unit, ColorMode paint) {
   std::string text;
   for (std::size_t i = 0; i < tenants.size() && i < kNamed; ++i) {
-    const auto& pod = tenants[i];
+    const auto& tenant = tenants[i];
     const auto mark = paint == ColorMode::Plain ? fmt::format("{}: ", letter(i)) : "";
     auto name =
-        fmt::format("{}{}/{} {}", mark, pod.name_space, pod.name, amount_in(pod.mib, unit.mib));
-    if (pod.cores != 0) name += fmt::format(" {}%", pod.cores);
+        fmt::format("{}{} {}", mark, to_string(tenant.pod), amount_in(tenant.mib, unit.mib));
+    if (tenant.cores != 0) name += fmt::format(" {}%", tenant.cores);
     text += fmt::format("{}{}", text.empty() ? "" : ", ", painted(name, i, paint));
   }
   if (tenants.size() > kNamed) text += fmt::format(", and {} more", tenants.size() - kNamed);
@@ -63,9 +63,9 @@ std::string who(const std::vector<placement::Tenant>& tenants, const Unit& unit,
 
 std::string line_of(const placement::CardView& card, const Unit& unit, ColorMode paint) {
   const auto tenants = by_name(card.tenants);
-  auto line = fmt::format("  GPU{:<2} {} {:>9} {}  ", card.facts.index, bar(card, tenants, paint),
-                          fmt::format("{}/{}", used_in(card, unit.mib), total_in(card, unit.mib)),
-                          unit.label);
+  auto line =
+      fmt::format("  GPU{:<2} {} {:>9} {}  ", card.facts.index, bar(card, tenants, paint),
+                  fmt::format("{}", used_in(card, unit.mib), total_in(card, unit.mib)), unit.label);
   line +=
       card.facts.usable() ? who(tenants, unit, paint) : "unhealthy " + who(tenants, unit, paint);
   line.erase(line.find_last_not_of(' ') + 1);
@@ -99,9 +99,9 @@ std::string bars(Views views, ColorMode paint) {
     if (node.cards.empty()) continue;
     text += head_of(node, unit);
     for (const auto& card : node.cards) text += line_of(card, unit, paint);
-    for (const auto& pod : by_name(node.unplaced))
-      text += fmt::format("  no GPU yet: {}/{} {}\n", pod.name_space, pod.name,
-                          amount_in(pod.mib, unit.mib));
+    for (const auto& tenant : by_name(node.unplaced))
+      text += fmt::format("  no GPU yet: {} {}\n", to_string(tenant.pod),
+                          amount_in(tenant.mib, unit.mib));
     add(all, sum_usage(node, unit.mib));
   }
   return text +

@@ -9,10 +9,11 @@ namespace {
 
 std::string list_of(const std::vector<placement::Tenant>& tenants, std::uint64_t unit_mib) {
   std::string text;
-  for (const auto& pod : by_name(tenants))
+  for (const auto& tenant : by_name(tenants))
     text += fmt::format("{}{{\"name\":{},\"namespace\":{},\"usedGPU\":{},\"mib\":{},\"cores\":{}}}",
-                        text.empty() ? "" : ",", json::quote(pod.name), json::quote(pod.name_space),
-                        amount_in(pod.mib, unit_mib), pod.mib, pod.cores);
+                        text.empty() ? "" : ",", json::quote(tenant.pod.name),
+                        json::quote(tenant.pod.name_space), amount_in(tenant.mib, unit_mib),
+                        tenant.mib, tenant.cores);
   return "[" + text + "]";
 }
 

@@ -15,7 +15,9 @@ using testing::Not;
 constexpr std::uint64_t kGiB = 1024;
 
 placement::Tenant tenant(const std::string& name, std::uint64_t mib, std::uint32_t cores = 0) {
-  return {.uid = "uid-" + name, .name_space = "default", .name = name, .mib = mib, .cores = cores};
+  return {.pod = {.uid = "uid-" + name, .name_space = "default", .name = name},
+          .mib = mib,
+          .cores = cores};
 }
 
 placement::CardView card(std::uint32_t index, std::uint64_t mib,

@@ -10,6 +10,7 @@
 #include "cluster/podspec/placement.hpp"
 #include "cluster/podspec/request.hpp"
 #include "cluster/podspec/unhealthy_gpus.hpp"
+#include "net/kube/object_ref.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -43,9 +44,7 @@ struct AssumedPod {
     Bound,    // the API server has accepted it
     Unknown   // no answer came: it may have been accepted, or may still be
   };
-  std::string uid;
-  std::string name_space;
-  std::string name;
+  kube::PodRef pod;
   std::string node;
   State state = State::Sending;
   TimePoint since;
@@ -53,9 +52,7 @@ struct AssumedPod {
 
 // A pod whose eviction would make room.
 struct Victim {
-  std::string uid;
-  std::string name_space;
-  std::string name;
+  kube::PodRef pod;
   std::int32_t priority = 0;
 };
 

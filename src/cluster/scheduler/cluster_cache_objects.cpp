@@ -143,8 +143,8 @@ Status ClusterCache::set_pod(const json::Value& pod, TimePoint now) {
     return std::move(asked).error();
   }
   auto& known = pods_[uid];
-  known.name_space = (*asked)->name_space;
-  known.name = (*asked)->name;
+  known.name_space = (*asked)->pod.name_space;
+  known.name = (*asked)->pod.name;
   known.version = version;
   known.digest = digest;
   known.node = node;
@@ -170,8 +170,8 @@ Status ClusterCache::count(const json::Value& pod, PodRecord& known) {
   const bool placed = where.has_value();
   cluster_.set_pod(*asked, known.node, placed ? &*where : nullptr);
   ++generation_;
-  assumed_.erase(asked->uid);
-  nominations_.erase(asked->uid);
+  assumed_.erase(asked->pod.uid);
+  nominations_.erase(asked->pod.uid);
   known.counted = true;
   known.placed = placed;
   known.is_static = is_static(pod);
@@ -181,7 +181,7 @@ Status ClusterCache::count(const json::Value& pod, PodRecord& known) {
     known.text.reset();
   } else {
     known.text = std::make_unique<std::string>(pod.raw());
-    placed_by_index_[known.node].insert(asked->uid);
+    placed_by_index_[known.node].insert(asked->pod.uid);
   }
   if (!placement.ok() && !view.facts.cards.empty()) {  // otherwise when the node is known
     return std::move(placement).error().in(fmt::format("pod {}/{}", known.name_space, known.name));

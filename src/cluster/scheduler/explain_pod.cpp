@@ -24,7 +24,7 @@ std::string reason_json(const NodeReason& reason) {
 }  // namespace
 
 PodReasons explain_pod(const ClusterCache& cache, const podspec::PodRequest& ask) {
-  PodReasons reasons{.name_space = ask.name_space, .name = ask.name, .uid = ask.uid};
+  PodReasons reasons{.pod = ask.pod};
   const auto names = cache.nodes();
   const std::vector<std::string_view> views(names.begin(), names.end());
   std::vector<placement::Fit> fits;
@@ -50,12 +50,14 @@ std::string to_json(const PodReasons& reasons) {
     nodes += fmt::format("{}{}", nodes.empty() ? "" : ",", reason_json(reason));
   return fmt::format(
       R"({{"namespace":{},"name":{},"uid":{},"node":{},"problem":{},"room":{},"nodes":[{}]}})",
-      json::quote(reasons.name_space), json::quote(reasons.name), json::quote(reasons.uid),
-      json::quote(reasons.on_node), json::quote(reasons.problem), json::quote(reasons.room), nodes);
+      json::quote(reasons.pod.name_space), json::quote(reasons.pod.name),
+      json::quote(reasons.pod.uid), json::quote(reasons.on_node), json::quote(reasons.problem),
+      json::quote(reasons.room), nodes);
 }
 
 std::string to_text(const PodReasons& reasons) {
-  auto text = fmt::format("{}/{}: ", printable(reasons.name_space), printable(reasons.name));
+  auto text =
+      fmt::format("{}/{}: ", printable(reasons.pod.name_space), printable(reasons.pod.name));
   if (!reasons.problem.empty()) return text + printable(reasons.problem) + "\n";
   if (!reasons.on_node.empty())
     return text + fmt::format("is on node {}\n", printable(reasons.on_node));

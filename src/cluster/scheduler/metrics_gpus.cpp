@@ -83,12 +83,12 @@ void add_card(Families& families, const std::string& node, const placement::Card
 void add_tenants(Families& families, const std::string& node, const placement::CardView& card,
                  Used& used) {
   for (const auto& tenant : card.tenants) {
-    const auto labels =
-        fmt::format(R"(namespace="{}",node="{}",pod="{}",container_index="0",device_uuid="{}")",
-                    label(tenant.name_space), node, label(tenant.name), label(card.facts.uuid));
+    const auto labels = fmt::format(
+        R"(namespace="{}",node="{}",pod="{}",container_index="0",device_uuid="{}")",
+        label(tenant.pod.name_space), node, label(tenant.pod.name), label(card.facts.uuid));
     families.pod_memory.add(labels, tenant.mib * kMiB);
     families.pod_cores.add(labels, tenant.cores);
-    auto& sum = used[tenant.name_space];
+    auto& sum = used[tenant.pod.name_space];
     sum.mib += tenant.mib;
     sum.cores += tenant.cores;
   }

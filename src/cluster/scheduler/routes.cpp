@@ -48,9 +48,9 @@ std::string Scheduler::Impl::metrics() const {
 Result<PodReasons> Scheduler::Impl::reasons(const std::string& name_space, const std::string& pod) {
   GANTRY_TRY(const auto object,
              apis_.with([&](kube::Api& api) { return api.get(kube::pod_path(name_space, pod)); }));
-  PodReasons reasons{.name_space = name_space,
-                     .name = pod,
-                     .uid = object["metadata"]["uid"].string().value_or(""),
+  PodReasons reasons{.pod = {.uid = object["metadata"]["uid"].string().value_or(""),
+                             .name_space = name_space,
+                             .name = pod},
                      .on_node = object["spec"]["nodeName"].string().value_or("")};
   const auto ask = podspec::parse_request(object.root());
   if (!ask.ok()) {
@@ -63,7 +63,7 @@ Result<PodReasons> Scheduler::Impl::reasons(const std::string& name_space, const
   }
   if (reasons.on_node.empty()) {
     reasons.nodes = explain_pod(cache_, **ask).nodes;
-    reasons.room = evictor_.progress(reasons.uid);
+    reasons.room = evictor_.progress(reasons.pod.uid);
   }
   return reasons;
 }

@@ -106,28 +106,25 @@ BindApi Scheduler::Impl::api_calls() {
 
 EvictApi Scheduler::Impl::evict_api() {
   auto common = api_calls();
-  return {.evict =
-              [this](const kube::Eviction& eviction) {
-                return apis_.with([&](kube::Api& api) { return kube::evict(api, eviction); });
-              },
-          .read = std::move(common.read),
-          .lead = std::move(common.lead),
-          .nominate =
-              [this](const podspec::PodRequest& ask, const std::string& node) {
-                return apis_.with([&](kube::Api& api) {
-                  return kube::nominate(api, ask.name_space, ask.name, ask.uid, node);
-                });
-              },
-          .tell = [this](kube::Event event) { events_.write(std::move(event)); },
-          .warn = [this](const std::string& trouble) { log_.warning("room", trouble); }};
+  return {
+      .evict =
+          [this](const kube::Eviction& eviction) {
+            return apis_.with([&](kube::Api& api) { return kube::evict(api, eviction); });
+          },
+      .read = std::move(common.read),
+      .lead = std::move(common.lead),
+      .nominate =
+          [this](const podspec::PodRequest& ask, const std::string& node) {
+            return apis_.with([&](kube::Api& api) { return kube::nominate(api, ask.pod, node); });
+          },
+      .tell = [this](kube::Event event) { events_.write(std::move(event)); },
+      .warn = [this](const std::string& trouble) { log_.warning("room", trouble); }};
 }
 
 void Scheduler::Impl::report_invalid_request(const InvalidRequest& bad) {
   counters_.invalid_requests.fetch_add(1, std::memory_order_relaxed);
-  if (bad.uid.empty()) return;  // a request for a pod without a uid
-  events_.write({.name_space = bad.name_space,
-                 .name = bad.name,
-                 .uid = bad.uid,
+  if (bad.pod.uid.empty()) return;  // a request for a pod without a uid
+  events_.write({.object = bad.pod,
                  .type = kube::EventType::Warning,
                  .reason = "BadGPURequest",
                  .message = bad.sentence,
@@ -136,12 +133,9 @@ void Scheduler::Impl::report_invalid_request(const InvalidRequest& bad) {
 
 // kube-scheduler ignores the reason of status 500, so it is written to the pod's events.
 void Scheduler::Impl::report_bind_failure(const ExtenderBindingArgs& args, const Error& why) {
-  log_.warning(
-      "bind", fmt::format("pod {}/{} on {}: {}", args.name_space, args.pod, args.node, why.text()));
-  if (args.uid.empty() || why.code() == Errc::Denied) return;  // another replica may bind it
-  events_.write({.name_space = args.name_space,
-                 .name = args.pod,
-                 .uid = args.uid,
+  log_.warning("bind", fmt::format("pod {} on {}: {}", to_string(args.pod), args.node, why.text()));
+  if (args.pod.uid.empty() || why.code() == Errc::Denied) return;  // another replica may bind it
+  events_.write({.object = args.pod,
                  .type = kube::EventType::Warning,
                  .reason = "FailedBinding",
                  .message = why.text(),

@@ -18,8 +18,8 @@ std::string to_json(const Binding& binding) {
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":{},"namespace":{},"uid":{},)"
       R"("annotations":{{{}}}}},"target":{{"apiVersion":"v1","kind":"Node","name":{}}}}})",
-      json::quote(binding.pod), json::quote(binding.name_space), json::quote(binding.uid),
-      annotations, json::quote(binding.node));
+      json::quote(binding.pod.name), json::quote(binding.pod.name_space),
+      json::quote(binding.pod.uid), annotations, json::quote(binding.node));
 }
 
 // The server may have bound the pod anyway, or another scheduler has.
@@ -35,7 +35,7 @@ bool is_outcome_unknown(Errc code) {
 }
 
 BindResult look(Api& api, const Binding& binding, const Error& why) {
-  const auto pod = api.get(pod_path(binding.name_space, binding.pod));
+  const auto pod = api.get(pod_path(binding.pod.name_space, binding.pod.name));
   if (!pod.ok() && pod.error().code() == Errc::NotFound)
     return {BindOutcome::Gone, pod.error().text()};
   if (!pod.ok())
@@ -64,10 +64,11 @@ std::string_view to_string(BindOutcome bound) {
 
 BindResult check_binding(const json::Document& pod, const Binding& binding) {
   const auto metadata = pod["metadata"];
-  const auto name = fmt::format("{}/{}", binding.name_space, binding.pod);
-  if (const auto uid = string_or_empty(metadata["uid"]); !binding.uid.empty() && uid != binding.uid)
+  const auto name = to_string(binding.pod);
+  if (const auto uid = string_or_empty(metadata["uid"]);
+      !binding.pod.uid.empty() && uid != binding.pod.uid)
     return {BindOutcome::Replaced,
-            fmt::format("{} has the uid {} now, not {}", name, uid, binding.uid)};
+            fmt::format("{} has the uid {} now, not {}", name, uid, binding.pod.uid)};
   const auto node = string_or_empty(pod["spec"]["nodeName"]);
   if (node.empty()) {
     if (metadata["deletionTimestamp"])
@@ -83,8 +84,9 @@ BindResult check_binding(const json::Document& pod, const Binding& binding) {
 }
 
 BindResult bind(Api& api, const Binding& binding) {
-  const auto path = fmt::format("{}/binding?timeout={}ms",
-                                pod_path(binding.name_space, binding.pod), api.timeout().count());
+  const auto path =
+      fmt::format("{}/binding?timeout={}ms", pod_path(binding.pod.name_space, binding.pod.name),
+                  api.timeout().count());
   const auto done = api.create(path, to_json(binding));
   if (done.ok()) return {BindOutcome::Done, ""};
   const auto& error = done.error();

@@ -33,7 +33,7 @@ std::int64_t unix_now() {
 }
 
 std::string namespace_of(const Event& event) {
-  return event.name_space.empty() ? "default" : event.name_space;
+  return event.object.name_space.empty() ? "default" : event.object.name_space;
 }
 
 }  // namespace
@@ -47,16 +47,17 @@ std::string truncate_message(std::string text) {
 std::string to_json(const Event& event, std::uint64_t number) {
   const auto time = format_utc(event.at_unix_s);
   const auto host = event.host.empty() ? "" : ",\"host\":" + json::quote(event.host);
-  const auto about_space =
-      event.name_space.empty() ? "" : ",\"namespace\":" + json::quote(event.name_space);
+  const auto about_space = event.object.name_space.empty()
+                               ? ""
+                               : ",\"namespace\":" + json::quote(event.object.name_space);
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Event","metadata":{{"name":{},"namespace":{}}},)"
       R"("involvedObject":{{"apiVersion":"v1","kind":{}{},"name":{},"uid":{}}},"reason":{},)"
       R"("type":"{}","message":{},"source":{{"component":{}{}}},"count":1,)"
       R"("firstTimestamp":"{}","lastTimestamp":"{}"}})",
-      json::quote(fmt::format("{}.{:x}.{:x}", event.name, event.at_unix_s, number)),
+      json::quote(fmt::format("{}.{:x}.{:x}", event.object.name, event.at_unix_s, number)),
       json::quote(namespace_of(event)), json::quote(event.kind), about_space,
-      json::quote(event.name), json::quote(event.uid), json::quote(event.reason),
+      json::quote(event.object.name), json::quote(event.object.uid), json::quote(event.reason),
       event.type == EventType::Warning ? "Warning" : "Normal",
       json::quote(truncate_message(event.message)), json::quote(event.component), host, time, time);
 }
@@ -86,7 +87,7 @@ class EventRecorder::Impl {
 
   void write(Event event) {
     if (event.at_unix_s == 0) event.at_unix_s = unix_now();
-    const auto key = fmt::format("{}/{}/{}", event.uid, event.reason, event.message);
+    const auto key = fmt::format("{}/{}/{}", event.object.uid, event.reason, event.message);
     const auto now = Clock::now();
     const std::lock_guard lock(mutex_);
     const auto said = said_.find(key);

@@ -9,14 +9,14 @@ namespace gantry::kube {
 
 EvictionResult evict(Api& api, const Eviction& eviction) {
   const bool dry = eviction.mode == Eviction::Mode::Ask;
-  const auto path =
-      fmt::format("{}/eviction?timeout={}ms{}", pod_path(eviction.name_space, eviction.pod),
-                  api.timeout().count(), dry ? "&dryRun=All" : "");
+  const auto path = fmt::format("{}/eviction?timeout={}ms{}",
+                                pod_path(eviction.pod.name_space, eviction.pod.name),
+                                api.timeout().count(), dry ? "&dryRun=All" : "");
   const auto body = fmt::format(
       R"({{"apiVersion":"policy/v1","kind":"Eviction","metadata":{{"name":{},"namespace":{}}},)"
       R"("deleteOptions":{{"preconditions":{{"uid":{}}}{}}}}})",
-      json::quote(eviction.pod), json::quote(eviction.name_space), json::quote(eviction.uid),
-      dry ? R"(,"dryRun":["All"])" : "");
+      json::quote(eviction.pod.name), json::quote(eviction.pod.name_space),
+      json::quote(eviction.pod.uid), dry ? R"(,"dryRun":["All"])" : "");
   const auto done = api.create(path, body);
   if (done.ok()) return {EvictionOutcome::Done, ""};
   const auto& error = done.error();
@@ -32,12 +32,11 @@ EvictionResult evict(Api& api, const Eviction& eviction) {
   }
 }
 
-Status nominate(Api& api, const std::string& name_space, const std::string& pod,
-                const std::string& uid, const std::string& node) {
+Status nominate(Api& api, const PodRef& pod, const std::string& node) {
   GANTRY_CHECK(
-      api.patch(pod_path(name_space, pod) + "/status", Patch::Merge,
+      api.patch(pod_path(pod.name_space, pod.name) + "/status", Patch::Merge,
                 fmt::format(R"({{"metadata":{{"uid":{}}},"status":{{"nominatedNodeName":{}}}}})",
-                            json::quote(uid), json::quote(node))));
+                            json::quote(pod.uid), json::quote(node))));
   return {};
 }
 

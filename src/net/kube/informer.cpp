@@ -44,9 +44,9 @@ Error error_in(const json::Document& event) {
 
 ObjectRef ref_of(const json::Document& object) {
   const auto metadata = object["metadata"];
-  return {.name_space = string_or_empty(metadata["namespace"]),
-          .name = string_or_empty(metadata["name"]),
-          .uid = string_or_empty(metadata["uid"])};
+  return {.uid = string_or_empty(metadata["uid"]),
+          .name_space = string_or_empty(metadata["namespace"]),
+          .name = string_or_empty(metadata["name"])};
 }
 
 class Informer::Impl {
@@ -231,27 +231,24 @@ class Informer::Impl {
 
   // ---- objects
 
-  static std::string key_of(const ObjectRef& object) {
-    return object.name_space + "/" + object.name;
-  }
-
+  // The reverse of to_string().
   static ObjectRef ref(const std::string& key, const std::string& uid) {
     const auto slash = key.find('/');
-    return {.name_space = key.substr(0, slash), .name = key.substr(slash + 1), .uid = uid};
+    return {.uid = uid, .name_space = key.substr(0, slash), .name = key.substr(slash + 1)};
   }
 
   void take(const json::Document& object) {
     auto now = ref_of(object);
     if (now.name.empty() || !now.name.starts_with(options_.name_prefix)) return;
-    auto& known = known_[key_of(now)];
+    auto& known = known_[to_string(now)];
     if (!known.uid.empty() && known.uid != now.uid)
-      follower_.remove({now.name_space, now.name, known.uid});
+      follower_.remove({known.uid, now.name_space, now.name});
     known = {.uid = std::move(now.uid), .seen_by = list_};
     follower_.set(object);
   }
 
   void drop(const ObjectRef& object) {
-    const auto known = known_.find(key_of(object));
+    const auto known = known_.find(to_string(object));
     if (known == known_.end() || known->second.uid != object.uid) return;
     known_.erase(known);
     follower_.remove(object);

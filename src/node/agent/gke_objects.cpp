@@ -22,8 +22,7 @@ bool is_gke_condition(unsigned xid) {
 
 std::string gke_event(const std::string& node, unsigned xid, std::int64_t at_s, unsigned number) {
   return kube::to_json({.kind = "Node",
-                        .name = node,
-                        .uid = node,
+                        .object = {.uid = node, .name = node},
                         .type = kube::EventType::Warning,
                         .reason = "XIDError",
                         .message = fmt::format("Caught XID error, XID={}", xid),

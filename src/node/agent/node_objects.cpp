@@ -58,8 +58,7 @@ std::string node_event(const std::string& node, const health::HealthNotice& noti
                        unsigned number) {
   return kube::to_json(
       {.kind = "Node",
-       .name = node,
-       .uid = node,
+       .object = {.uid = node, .name = node},
        .type = notice.critical ? kube::EventType::Warning : kube::EventType::Normal,
        .reason = notice.xid ? "XIDError" : "GPUHealth",
        .message = describe(notice),

@@ -37,8 +37,8 @@ void PodPatcher::tell(pod_shares::PodPatch patch) {
 }
 
 bool PodPatcher::told(const pod_shares::PodPatch& patch) {
-  const auto done =
-      api_.patch(kube::pod_path(patch.name_space, patch.name), kube::Patch::Merge, patch.body);
+  const auto done = api_.patch(kube::pod_path(patch.pod.name_space, patch.pod.name),
+                               kube::Patch::Merge, patch.body);
   if (done.ok()) return true;
   const auto& error = done.error();
   switch (error.code()) {
@@ -49,13 +49,12 @@ bool PodPatcher::told(const pod_shares::PodPatch& patch) {
         log_.warning(
             kPodPatcherComponent,
             fmt::format(
-                "cannot write to pod {}/{} that {}: {}. Without that, the scheduler counts such a "
+                "cannot write to pod {} that {}: {}. Without that, the scheduler counts such a "
                 "pod against every GPU of this node; give the agent permission to patch pods",
-                patch.name_space, patch.name, patch.why, error.text()));
+                to_string(patch.pod), patch.why, error.text()));
       return true;
     case Errc::Invalid:
-      log_.warning(kPodPatcherComponent,
-                   fmt::format("{}/{}: {}", patch.name_space, patch.name, error.text()));
+      log_.warning(kPodPatcherComponent, fmt::format("{}: {}", to_string(patch.pod), error.text()));
       return true;
     default: log_.detail(1, kPodPatcherComponent, error.text()); return false;
   }

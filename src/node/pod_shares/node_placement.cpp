@@ -75,9 +75,8 @@ Status check_part(const podspec::ContainerRequest& asked, const podspec::GpuAllo
 std::string names_of(const placement::CardView& card, std::string_view but_uid) {
   std::vector<std::string> names;
   for (const auto& tenant : card.tenants) {
-    if (tenant.uid == but_uid) continue;
-    names.push_back(tenant.name.empty() ? tenant.uid
-                                        : fmt::format("{}/{}", tenant.name_space, tenant.name));
+    if (tenant.pod.uid == but_uid) continue;
+    names.push_back(tenant.pod.name.empty() ? tenant.pod.uid : to_string(tenant.pod));
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -122,7 +121,7 @@ Status check_card(const placement::CardView& card, const podspec::PodRequest& as
   const auto refuse = [&](std::string_view what) {
     return Error(Errc::Busy, fmt::format("GPU {} has no room for it yet: {}, because {} still run "
                                          "on it. The container starts when they have ended",
-                                         card.facts.index, what, names_of(card, ask.uid)));
+                                         card.facts.index, what, names_of(card, ask.pod.uid)));
   };
   if (card.used_mib > card.facts.mib)
     return refuse(fmt::format("{} of {} MiB would be allocated", card.used_mib, card.facts.mib));
@@ -168,9 +167,9 @@ std::vector<PlacedPod> granted_pods(std::span<const grants::GrantFile> granted) 
   for (const auto& written : granted) {
     if (!written.grant.share) continue;
     auto& pod = pods[written.pod_uid];
-    pod.ask.uid = written.pod_uid;
-    pod.ask.name_space = written.grant.pod_namespace;
-    pod.ask.name = written.grant.pod;
+    pod.ask.pod.uid = written.pod_uid;
+    pod.ask.pod.name_space = written.grant.pod_namespace;
+    pod.ask.pod.name = written.grant.pod;
     add(written, pod);
   }
   std::vector<PlacedPod> all;
@@ -210,7 +209,7 @@ Status check_room(const podspec::PodRequest& ask, const podspec::Placement& plac
   placement::Cluster cluster;
   cluster.set_node(node);
   for (const auto& pod : granted_pods(granted)) {
-    if (pod.ask.uid != ask.uid) cluster.set_pod(pod.ask, node.name, &pod.placement);
+    if (pod.ask.pod.uid != ask.pod.uid) cluster.set_pod(pod.ask, node.name, &pod.placement);
   }
   cluster.set_pod(ask, node.name, &placement);
   const auto view = cluster.view(node.name);
@@ -228,17 +227,17 @@ Result<podspec::Placement> place_on_this_node(const podspec::PodRequest& ask,
   cluster.set_node(node);
   std::map<std::string, PlacedPod> pods;
   for (const auto& pod : placed_pods) {
-    if (pod.ask.uid != ask.uid) pods.emplace(pod.ask.uid, pod);
+    if (pod.ask.pod.uid != ask.pod.uid) pods.emplace(pod.ask.pod.uid, pod);
   }
   podspec::Placement fixed;
   for (const auto& pod : granted_pods(granted)) {
-    const auto [known, is_new] = pods.emplace(pod.ask.uid, pod);
+    const auto [known, is_new] = pods.emplace(pod.ask.pod.uid, pod);
     if (!is_new) give(known->second, pod);  // a grant is more reliable than a placement
-    if (pod.ask.uid == ask.uid) fixed = pod.placement;
+    if (pod.ask.pod.uid == ask.pod.uid) fixed = pod.placement;
   }
   for (const auto& [uid, pod] : pods) cluster.set_pod(pod.ask, node.name, &pod.placement);
   auto rest = ask;
-  if (!fixed.empty()) rest.uid += "/rest";  // in addition to what the pod has
+  if (!fixed.empty()) rest.pod.uid += "/rest";  // in addition to what the pod has
   std::erase_if(rest.containers, [&](const podspec::ContainerRequest& container) {
     return find(fixed, container.container) != nullptr;
   });

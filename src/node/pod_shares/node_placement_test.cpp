@@ -19,7 +19,7 @@ podspec::NodeInfo node() {
 }
 
 podspec::PodRequest asks(std::string uid, std::uint64_t gib, std::uint32_t cores = 0) {
-  podspec::PodRequest ask{.uid = std::move(uid), .name_space = "d", .name = "p"};
+  podspec::PodRequest ask{.pod = {.uid = std::move(uid), .name_space = "d", .name = "p"}};
   ask.containers.push_back({.container = "c",
                             .memory = {podspec::Amount::Kind::Units, gib},
                             .cores = cores,

@@ -49,8 +49,8 @@ std::string patch_body(const podspec::PodRequest& ask,
   std::string list;
   for (const auto& [key, value] : annotations)
     list += fmt::format("{}{}:{}", list.empty() ? "" : ",", json::quote(key), json::quote(value));
-  return fmt::format(R"({{"metadata":{{"uid":{},"annotations":{{{}}}}}}})", json::quote(ask.uid),
-                     list);
+  return fmt::format(R"({{"metadata":{{"uid":{},"annotations":{{{}}}}}}})",
+                     json::quote(ask.pod.uid), list);
 }
 
 constexpr std::string_view kAssigned = "ALIYUN_COM_GPU_MEM_ASSIGNED";
@@ -129,16 +129,15 @@ Result<podspec::Placement> ShareProvisioner::placement_for(const NodeSnapshot& m
     auto fresh = ask;
     auto rest = *placed;
     std::erase_if(fresh.containers, [&](const podspec::ContainerRequest& one) {
-      return grant_of(granted, ask.uid, one.container) != nullptr;
+      return grant_of(granted, ask.pod.uid, one.container) != nullptr;
     });
     std::erase_if(rest, [&](const podspec::ContainerPlacement& one) {
-      return grant_of(granted, ask.uid, one.container) != nullptr;
+      return grant_of(granted, ask.pod.uid, one.container) != nullptr;
     });
     GANTRY_CHECK(check_placement(fresh, rest, machine.facts));
     if (ask.contract == podspec::Contract::Gpushare &&
         pod["metadata"]["annotations"][kAssigned].string() != "true") {
-      plan.patches.push_back({.name_space = ask.name_space,
-                              .name = ask.name,
+      plan.patches.push_back({.pod = ask.pod,
                               .body = patch_body(ask, {{std::string(kAssigned), "true"},
                                                        {std::string(kAssumeTime),
                                                         fmt::to_string(context_.unix_ns())}}),
@@ -153,12 +152,9 @@ Result<podspec::Placement> ShareProvisioner::placement_for(const NodeSnapshot& m
       podspec::annotations(ask, chosen, annotation_facts(machine.facts, context_.unix_ns()));
   if (ask.contract == podspec::Contract::Gpushare)
     annotations.insert_or_assign(std::string(kAssigned), "true");
-  plan.patches.push_back({.name_space = ask.name_space,
-                          .name = ask.name,
-                          .body = patch_body(ask, annotations),
-                          .why = "this node placed it"});
-  context_.note(
-      fmt::format("{}/{} had no placement: this agent chose its GPU", ask.name_space, ask.name));
+  plan.patches.push_back(
+      {.pod = ask.pod, .body = patch_body(ask, annotations), .why = "this node placed it"});
+  context_.note(fmt::format("{} had no placement: this agent chose its GPU", to_string(ask.pod)));
   return chosen;
 }
 
@@ -193,8 +189,8 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
     placed.push_back(*where);
     last = &asked;
     model::Grant grant{
-        .pod_namespace = plan.ask.name_space,
-        .pod = plan.ask.name,
+        .pod_namespace = plan.ask.pod.name_space,
+        .pod = plan.ask.pod.name,
         .resources = container->ids,
         .share = model::GrantShare{
             .name = plan.slot, .phase = phase_of(asked.phase), .position = asked.position}};
@@ -247,14 +243,14 @@ Status ShareProvisioner::end_others(daemon::Client& client, const Plan& plan,
   std::vector<model::GrantShare> starting;
   for (const auto& [container, grant] : plan.grants) starting.push_back(*grant.share);
   const auto goes = [&](const GrantFile& written) {
-    return written.pod_uid == plan.ask.uid && written.grant.share &&
+    return written.pod_uid == plan.ask.pod.uid && written.grant.share &&
            written.grant.share->name != plan.slot && has_ended(*written.grant.share, starting);
   };
   for (const auto& written : granted) {
     if (!goes(written)) continue;
     GANTRY_CHECK(end_container(written, granted));
     const auto heir = std::find_if(granted.begin(), granted.end(), [&](const GrantFile& other) {
-      return other.pod_uid == plan.ask.uid && other.grant.share && !goes(other) &&
+      return other.pod_uid == plan.ask.pod.uid && other.grant.share && !goes(other) &&
              other.grant.share->name == written.grant.share->name;
     });
     if (heir == granted.end()) continue;
@@ -292,17 +288,18 @@ Status ShareProvisioner::give(const NodeSnapshot& machine, const Plan& plan,
                               const std::vector<GrantFile>& granted) {
   std::vector<std::string> added;
   for (const auto& [container, grant] : plan.grants) {
-    if (grant_of(granted, plan.ask.uid, container) == nullptr) added.push_back(container);
+    if (grant_of(granted, plan.ask.pod.uid, container) == nullptr) added.push_back(container);
     auto whole = grant;  // with its other devices
-    if (auto known = grants::read(context_.host, plan.ask.uid, container); known.ok()) {
+    if (auto known = grants::read(context_.host, plan.ask.pod.uid, container); known.ok()) {
       whole.devices = std::move(known->devices);
       whole.resources.merge(known->resources);
     }
-    GANTRY_CHECK(grants::write(context_.host, plan.ask.uid, container, whole));
+    GANTRY_CHECK(grants::write(context_.host, plan.ask.pod.uid, container, whole));
   }
   auto made = apply_plan(machine, plan, granted);
   if (made.ok()) return made;
-  for (const auto& container : added) (void)grants::remove(context_.host, plan.ask.uid, container);
+  for (const auto& container : added)
+    (void)grants::remove(context_.host, plan.ask.pod.uid, container);
   return made;
 }
 

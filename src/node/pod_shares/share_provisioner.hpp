@@ -11,6 +11,7 @@
 #include "cluster/podspec/node.hpp"
 #include "container/publish/share_spec.hpp"
 #include "gpu/model/inventory.hpp"
+#include "net/kube/object_ref.hpp"
 #include "node/pod_shares/node_placement.hpp"
 #include "sharing/daemon/client.hpp"
 
@@ -41,8 +42,7 @@ struct ContainerStart {
 
 // A change to write to a pod when the API server is reachable.
 struct PodPatch {
-  std::string name_space;
-  std::string name;
+  kube::PodRef pod;
   std::string body;  // a merge patch
   std::string why;
 };

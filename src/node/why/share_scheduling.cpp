@@ -29,13 +29,13 @@ std::uint64_t free_of(const placement::CardView& card) {
 std::string holders(const placement::CardView& card) {
   auto tenants = card.tenants;
   std::sort(tenants.begin(), tenants.end(), [](const auto& a, const auto& b) {
-    return std::tie(b.mib, a.name_space, a.name) < std::tie(a.mib, b.name_space, b.name);
+    return std::tie(b.mib, a.pod.name_space, a.pod.name) <
+           std::tie(a.mib, b.pod.name_space, b.pod.name);
   });
   std::vector<std::string> names;
   for (const auto& tenant : tenants) {
     if (names.size() == kTenants) break;
-    names.push_back(
-        fmt::format("{}/{} has {}", tenant.name_space, tenant.name, amount(tenant.mib)));
+    names.push_back(fmt::format("{} has {}", to_string(tenant.pod), amount(tenant.mib)));
     if (tenant.cores > 0) names.back() += fmt::format(" and {} %", tenant.cores);
   }
   if (tenants.size() > kTenants) names.push_back(fmt::format("{} more", tenants.size() - kTenants));
@@ -63,8 +63,8 @@ std::string cards_words(const placement::NodeView& view) {
   if (view.cards.size() > kCards)
     all.push_back(fmt::format("{} more GPUs", view.cards.size() - kCards));
   for (const auto& tenant : view.unplaced)
-    all.push_back(fmt::format("{}/{} waits here for a GPU with {}", tenant.name_space, tenant.name,
-                              amount(tenant.mib)));
+    all.push_back(
+        fmt::format("{} waits here for a GPU with {}", to_string(tenant.pod), amount(tenant.mib)));
   return fmt::format("{}", fmt::join(all, "; "));
 }
 

@@ -41,7 +41,8 @@ NodeFit node_fit(placement::Refusal refusal, std::uint64_t used = 12 * kGiB) {
   made.view.facts.name = "a";
   placement::CardView card{.facts = {.uuid = "GPU-0", .index = 0, .mib = 15 * kGiB},
                            .used_mib = used};
-  card.tenants = {{.uid = "1", .name_space = "ml", .name = "train", .mib = used, .cores = 30}};
+  card.tenants = {
+      {.pod = {.uid = "1", .name_space = "ml", .name = "train"}, .mib = used, .cores = 30}};
   card.used_cores = 30;
   made.view.facts.cards = {card.facts};
   made.view.cards = {card};
@@ -108,9 +109,10 @@ TEST(WhyShare, APodThatOthersGoForHasToWait) {
 TEST(WhyShare, WhoHoldsMostIsNamedFirstAndEqualOnesByName) {
   const auto pod = gib(5);
   auto full = node_fit(placement::Refusal::Memory);
-  full.view.cards[0].tenants = {{.uid = "1", .name_space = "ml", .name = "b", .mib = 4 * kGiB},
-                                {.uid = "2", .name_space = "ml", .name = "a", .mib = 4 * kGiB},
-                                {.uid = "3", .name_space = "ml", .name = "c", .mib = 5 * kGiB}};
+  full.view.cards[0].tenants = {
+      {.pod = {.uid = "1", .name_space = "ml", .name = "b"}, .mib = 4 * kGiB},
+      {.pod = {.uid = "2", .name_space = "ml", .name = "a"}, .mib = 4 * kGiB},
+      {.pod = {.uid = "3", .name_space = "ml", .name = "c"}, .mib = 5 * kGiB}};
   const auto steps = share_scheduling_steps(pod.root(), ask_in(pod), {full});
   EXPECT_THAT(steps[1].read, HasSubstr("(ml/c has 5 GiB, ml/a has 4 GiB, ml/b has 4 GiB)"));
 }

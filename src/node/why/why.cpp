@@ -72,7 +72,7 @@ Result<std::vector<NodeFit>> fit_of_nodes(kube::Api& api, json::Value pod,
                refusals.insert_or_assign(node["metadata"]["name"].string().value_or(""),
                                          node_rejection(node, pod));
              }));
-  scheduler::add_quotas(survey, getting(api), ask.name_space);
+  scheduler::add_quotas(survey, getting(api), ask.pod.name_space);
   std::vector<NodeFit> node_fits;
   for (auto& view : survey.views()) {
     std::vector<placement::Fit> fits;

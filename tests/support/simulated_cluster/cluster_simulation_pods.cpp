@@ -54,9 +54,9 @@ placement::Quota ClusterSimulation::random_quota(std::uint64_t mib_percent,
 }
 
 podspec::PodRequest ClusterSimulation::random_request(Index number) {
-  podspec::PodRequest ask{.uid = fmt::format("uid-{}", number),
-                          .name_space = teams_[number % teams_.size()].name_space,
-                          .name = fmt::format("pod-{}", number),
+  podspec::PodRequest ask{.pod = {.uid = fmt::format("uid-{}", number),
+                                  .name_space = teams_[number % teams_.size()].name_space,
+                                  .name = fmt::format("pod-{}", number)},
                           .priority = static_cast<std::int32_t>(random_() % 3)};
   podspec::ContainerRequest main{
       .container = "main",

@@ -15,12 +15,12 @@ Status decide_again(Cluster& cluster, const LogEntry& step) {
   const auto decided = again ? std::optional(*again) : std::nullopt;
   if (decided == step.placement) return {};
   return Error(Errc::Internal,
-               fmt::format("pod {} on node {}: was {}, is now {}", step.ask.uid, step.name,
+               fmt::format("pod {} on node {}: was {}, is now {}", step.ask.pod.uid, step.name,
                            decision_text(step.placement), decision_text(decided)));
 }
 
 std::string tenant_text(const Tenant& tenant) {
-  return fmt::format(" {}:{}:{}:{}", tenant.uid, tenant.priority, tenant.mib, tenant.cores);
+  return fmt::format(" {}:{}:{}:{}", tenant.pod.uid, tenant.priority, tenant.mib, tenant.cores);
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ std::string to_json(const podspec::PodRequest& ask) {
   return fmt::format(
       R"({{"uid":{},"namespace":{},"name":{},"priority":{},"contract":"{}","containers":[{}],)"
       R"("wishes":{},"share":{},"inits":{},"mains":{}}})",
-      quote(ask.uid), quote(ask.name_space), quote(ask.name), ask.priority,
+      quote(ask.pod.uid), quote(ask.pod.name_space), quote(ask.pod.name), ask.priority,
       word(ask.contract, kContracts), containers, to_json(ask.affinity), quote(ask.share_priority),
       ask.init_containers, ask.main_containers);
 }
@@ -117,9 +117,9 @@ Result<podspec::Affinity> parse_affinity(const json::Value& value) {
 
 Result<podspec::PodRequest> parse_request(const json::Value& value) {
   podspec::PodRequest ask;
-  ask.uid = value["uid"].string().value_or("");
-  ask.name_space = value["namespace"].string().value_or("");
-  ask.name = value["name"].string().value_or("");
+  ask.pod.uid = value["uid"].string().value_or("");
+  ask.pod.name_space = value["namespace"].string().value_or("");
+  ask.pod.name = value["name"].string().value_or("");
   ask.share_priority = value["share"].string().value_or("");
   ask.priority = static_cast<std::int32_t>(value["priority"].i64().value_or(0));
   GANTRY_TRY(ask.contract, from_word<podspec::Contract>(value["contract"], kContracts));
