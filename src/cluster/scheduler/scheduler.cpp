@@ -14,6 +14,7 @@ namespace {
 // Shorter than kube-scheduler's timeout for an extender (5 s), so that it gets the reason.
 constexpr std::chrono::milliseconds kRequest{4000};
 constexpr std::chrono::seconds kLastBindings{10};
+constexpr std::chrono::seconds kReconcilePeriod{1};
 
 // A lease must last for two Bindings, even if it was not renewed for a while.
 std::chrono::milliseconds request_of(const SchedulerOptions& options) {
@@ -39,7 +40,22 @@ Scheduler::Impl::Impl(SchedulerOptions options, Logger log)
                  evictor_.refused(std::move(full), std::chrono::steady_clock::now());
                }}),
       binder_(cache_, counters_, api_calls(), {.request = request_of(options_)}),
-      evictor_(cache_, counters_, evict_api(), {.request = request_of(options_)}) {}
+      evictor_(cache_, counters_, evict_api(), {.request = request_of(options_)}),
+      reconciler_(
+          {.name = "reconciler",
+           .period = kReconcilePeriod,
+           .retry = {.first = kReconcilePeriod, .max = kReconcilePeriod},
+           .on_error = [this](const Error& error, auto) { log_.warning("lease", error.text()); }},
+          [this](const std::stop_token&) {
+            auto read = resync();
+            binder_.reconcile(std::chrono::steady_clock::now());
+            return read;
+          }),
+      preemptor_({.name = "preemptor", .period = kReconcilePeriod},
+                 [this](const std::stop_token&) -> Status {
+                   preempt_lower_priority();
+                   return {};
+                 }) {}
 
 Status Scheduler::Impl::listen() {
   feed_ = std::make_unique<ClusterWatcher>(options_.access, cache_, log_);
@@ -58,8 +74,8 @@ Status Scheduler::Impl::listen() {
                                            .memory_per_address = kMemoryPerAddress},
                                           routes()));
   start_certificate_rotation();
-  reconciler_ = std::jthread([this](const std::stop_token& stop) { reconcile_loop(stop); });
-  preemptor_ = std::jthread([this](const std::stop_token& stop) { preempt_lower_priority(stop); });
+  reconciler_.start();
+  preemptor_.start();
   log_.info("scheduler",
             fmt::format("listening on port {}; API server: {}", port(), options_.access.from));
   return {};
@@ -70,10 +86,7 @@ void Scheduler::Impl::stop() {
   if (stopped_) return;
   stopped_ = true;
   evictor_.stop();
-  if (preemptor_.joinable()) {
-    preemptor_.request_stop();
-    preemptor_.join();
-  }
+  preemptor_.stop();
   if (!binder_.stop(kLastBindings))
     log_.warning("scheduler",
                  "Bindings in progress take too long; not waiting for them, the lease will expire");
@@ -82,10 +95,7 @@ void Scheduler::Impl::stop() {
   server_.reset();
   certificate_.reset();
   tls_server_.reset();
-  if (reconciler_.joinable()) {
-    reconciler_.request_stop();
-    reconciler_.join();
-  }
+  reconciler_.stop();
   if (feed_) feed_->stop();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/sys/background_task.hpp"
 #include "cluster/scheduler/api_pool.hpp"
 #include "cluster/scheduler/binder.hpp"
 #include "cluster/scheduler/cluster_cache.hpp"
@@ -16,10 +17,7 @@
 #include "net/kube/event.hpp"
 
 #include <atomic>
-#include <condition_variable>
 #include <mutex>
-#include <stop_token>
-#include <thread>
 
 namespace gantry::scheduler {
 
@@ -43,9 +41,8 @@ class Scheduler::Impl {
   http::Response filter(const http::Request& request);
   // The leader, if it is another reachable replica and has not forwarded this request to us.
   std::optional<http::Endpoint> other_leader(const http::Request& request) const;
-  void preempt_lower_priority(const std::stop_token& stop);
-  void reconcile_loop(const std::stop_token& stop);
-  bool resync();  // false: it failed and is tried again
+  void preempt_lower_priority();
+  Status resync();
   std::uint64_t term() const;
 
   // ---- pages (routes.cpp)
@@ -78,8 +75,8 @@ class Scheduler::Impl {
 
   // A new leader reads the state again before its first Binding: the term for which that is done.
   std::atomic<std::uint64_t> read_{0};
-  std::mutex reconcile_mutex_;
-  std::condition_variable_any reconcile_wake_;
+  sys::BackgroundTask reconciler_;  // before the elector, which wakes it until its own end
+  sys::BackgroundTask preemptor_;
 
   std::unique_ptr<ClusterWatcher> feed_;
   std::unique_ptr<kube::LeaderElector> elector_;
@@ -87,8 +84,6 @@ class Scheduler::Impl {
   std::mutex tls_mutex_;
   std::unique_ptr<http::Server> tls_server_;
   std::unique_ptr<webhook::CertificateRotator> certificate_;
-  std::jthread reconciler_;
-  std::jthread preemptor_;
   bool stopped_ = false;
 };
 

@@ -3,13 +3,14 @@
 
 #include "base/core/base64.hpp"
 #include "base/core/text.hpp"
+#include "base/sys/background_task.hpp"
 #include "base/sys/stop_signal.hpp"
 #include "cluster/webhook/rotation_internal.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
-#include <thread>
 
 namespace gantry::webhook {
 namespace {
@@ -150,48 +151,39 @@ class CertificateRotator::Work {
       : options_(std::move(options)),
         changed_(std::move(changed)),
         trouble_(std::move(trouble)),
-        period_(period),
         api_(std::move(access), 10s, stop_.fd()),
-        thread_([this] { run(); }) {}
-
-  ~Work() {
-    stop_.raise();
-    thread_.join();
+        task_({.name = "certificates",
+               .period = period,
+               .retry = {.first = std::min(period, kSooner), .max = std::min(period, kSooner)},
+               .cancel = &stop_,
+               .on_error =
+                   [this](const Error& error, auto) {
+                     if (trouble_) trouble_(error);
+                   }},
+              [this](const std::stop_token&) { return look(); }) {
+    task_.start();
   }
 
  private:
-  void run() {
-    while (!stop_.raised()) {
-      const bool good = look();
-      stop_.sleep(good ? period_ : std::min(period_, kSooner));
+  Status look() {
+    GANTRY_TRY(auto served, rotate_once(api_, options_, unix_now()));
+    if (stop_.raised()) return {};
+    if (served.serving != serving_ || served.bundle != bundle_) {
+      serving_ = served.serving;
+      bundle_ = served.bundle;
+      changed_(served);
     }
-  }
-
-  bool look() {
-    auto served = rotate_once(api_, options_, unix_now());
-    if (stop_.raised()) return true;
-    if (!served.ok()) {
-      if (trouble_) trouble_(served.error());
-      return false;
-    }
-    if (served->serving != serving_ || served->bundle != bundle_) {
-      serving_ = served->serving;
-      bundle_ = served->bundle;
-      changed_(*served);
-    }
-    if (!served->configured.ok() && trouble_) trouble_(served->configured.error());
-    return served->configured.ok();
+    return std::move(served.configured);
   }
 
   const RotationOptions options_;
   const OnChange changed_;
   const OnError trouble_;
-  const std::chrono::milliseconds period_;
   sys::StopSignal stop_;
   kube::Api api_;
   KeyPair serving_;
   std::string bundle_;
-  std::thread thread_;  // last, because it uses everything above
+  sys::BackgroundTask task_;
 };
 
 CertificateRotator::CertificateRotator(kube::ClientConfig access, RotationOptions options,

@@ -51,23 +51,22 @@ SharedGpuReporter::SharedGpuReporter(kube::ClientConfig access, Options options,
     : api_(std::move(access)),
       options_(std::move(options)),
       log_(std::move(log)),
-      thread_([this] { work(); }) {}
-
-SharedGpuReporter::~SharedGpuReporter() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
+      task_({.name = "shared GPUs",
+             .period = options_.look_every,
+             .retry = {.first = 2s, .max = 30s, .wakes = sys::BackgroundTask::Wakes::Honored},
+             .on_error = [this](const Error& error,
+                                auto) { log_.warning(kSharesReporterComponent, error.text()); }},
+            [this](const std::stop_token&) { return work(); }) {
+  task_.start();
 }
 
 void SharedGpuReporter::set_report(NodeReport report) {
-  const std::lock_guard lock(mutex_);
-  if (wanted_ == report) return;
-  wanted_ = std::move(report);
-  changed_ = true;
-  wake_.notify_one();
+  {
+    const std::lock_guard lock(mutex_);
+    if (wanted_ == report) return;
+    wanted_ = std::move(report);
+  }
+  task_.wake();
 }
 
 Status SharedGpuReporter::look(const NodeReport& wanted) {
@@ -87,22 +86,13 @@ Status SharedGpuReporter::look(const NodeReport& wanted) {
   return {};
 }
 
-void SharedGpuReporter::work() {
-  std::chrono::milliseconds pause = 1s;
-  std::unique_lock lock(mutex_);
-  while (!ending_) {
-    wake_.wait(lock, [this] { return ending_ || wanted_; });
-    if (ending_) return;
-    const auto wanted = *wanted_;
-    changed_ = false;
-    lock.unlock();
-    const auto told = look(wanted);
-    lock.lock();
-    if (!told.ok()) log_.warning(kSharesReporterComponent, told.error().text());
-    pause = told.ok() ? 1s : std::min<std::chrono::milliseconds>(2 * pause, 30s);
-    wake_.wait_for(lock, told.ok() ? options_.look_every : pause,
-                   [this] { return ending_ || changed_; });
+Status SharedGpuReporter::work() {
+  std::optional<NodeReport> wanted;
+  {
+    const std::lock_guard lock(mutex_);
+    wanted = wanted_;
   }
+  return wanted ? look(*wanted) : Status{};
 }
 
 }  // namespace gantry::agent
