@@ -63,7 +63,7 @@ podspec::NodeInfo facts_of(std::size_t n) {
   podspec::NodeInfo facts{.name = fmt::format("gpu-node-{:05}.cluster.example", n)};
   for (std::uint32_t i = 0; i < 8; ++i) {
     facts.cards.push_back(
-        {.uuid = fmt::format("GPU-{:08x}-{:04x}-4000-8000-{:012x}", n, i, n * 8 + i),
+        {.uuid = {fmt::format("GPU-{:08x}-{:04x}-4000-8000-{:012x}", n, i, n * 8 + i)},
          .index = i,
          .mib = kSizes[n % kSizes.size()] * kGiB,
          .model = "NVIDIA H200",

@@ -63,7 +63,7 @@ std::vector<Charge> Cluster::State::charges(NodeId id, const podspec::PodRequest
                                             const podspec::Placement& placement) {
   std::vector<Charge> made;
   for (const auto& part : podspec::charges(ask, placement)) {
-    const auto at = card(id, part.uuid);
+    const auto at = card(id, part.uuid.text);
     made.push_back(
         {.card = at,
          .slots = static_cast<std::uint16_t>(std::min(part.slots, 1024U)),

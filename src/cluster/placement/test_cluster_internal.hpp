@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kGiB = 1024;
 inline podspec::NodeInfo node(std::string name, const std::vector<std::uint64_t>& gib) {
   podspec::NodeInfo facts{.name = std::move(name)};
   for (std::uint32_t i = 0; i < gib.size(); ++i) {
-    facts.cards.push_back({.uuid = fmt::format("GPU-{}-{}", facts.name, i),
+    facts.cards.push_back({.uuid = {fmt::format("GPU-{}-{}", facts.name, i)},
                            .index = i,
                            .mib = gib[i] * kGiB,
                            .model = "NVIDIA H200",

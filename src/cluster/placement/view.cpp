@@ -114,7 +114,7 @@ void Cluster::uses(std::string_view node, std::vector<CardUse>& cards) const {
   const auto id = state_->find_node(node);
   if (!id) return;
   for (const auto& book : state_->node_state(*id).accounts)
-    cards.push_back({.uuid = book.facts.uuid,
+    cards.push_back({.uuid = book.facts.uuid.text,
                      .mib = book.sums.mib,
                      .cores = book.sums.cores,
                      .slots = book.sums.slots});
@@ -139,7 +139,7 @@ Status Cluster::check() const {
     for (std::uint32_t i = 0; i < at.count; ++i) {
       const auto& book = state.accounts[at.first + i];
       const auto said = [&](std::string_view what) {
-        return Error(Errc::Internal, fmt::format("GPU {} of node {}: {}", book.facts.uuid,
+        return Error(Errc::Internal, fmt::format("GPU {} of node {}: {}", book.facts.uuid.text,
                                                  state.node_names[id], what));
       };
       if (book.sums != sums[at.first + i])

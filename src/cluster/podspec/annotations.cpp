@@ -43,7 +43,7 @@ using Annotations = std::map<std::string, std::string>;
 
 void add_gpushare(const PodRequest& ask, const Placement& placement, const AnnotationInput& facts,
                   Annotations& out) {
-  std::map<std::uint32_t, std::string> cards;  // uuid by index
+  std::map<std::uint32_t, model::GpuUuid> cards;  // by index
   for (const auto& placed : placement) {
     for (const auto& part : placed.parts) cards[part.index] = part.uuid;
   }
@@ -75,7 +75,7 @@ std::string hami_text(const PodRequest& ask, const Placement& placement) {
     if (container == nullptr || hami_position(ask, *container) >= containers.size()) continue;
     auto& text = containers[hami_position(ask, *container)];
     for (const auto& part : placed.parts)
-      text += fmt::format("{},NVIDIA,{},{}:", part.uuid, part.mib, part.cores);
+      text += fmt::format("{},NVIDIA,{},{}:", part.uuid.text, part.mib, part.cores);
   }
   std::string text;
   for (const auto& container : containers) text += container + ";";

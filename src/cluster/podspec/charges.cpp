@@ -48,7 +48,7 @@ struct OnCard {
 }  // namespace
 
 std::vector<Charge> charges(const PodRequest& ask, const Placement& placement) {
-  std::map<std::string, OnCard> cards;
+  std::map<model::GpuUuid, OnCard> cards;
   const auto start = [&](const ContainerPlacement& placed, Phase phase) {
     for (const auto& part : placed.parts) cards[part.uuid].start(part, phase);
   };

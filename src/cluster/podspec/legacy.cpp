@@ -76,8 +76,10 @@ Result<GpuAllocation> hami_part(std::string_view text, const std::vector<CardId>
   const auto uuid = fields[0].substr(0, fields[0].find('['));  // followed by a MIG instance
   if (uuid.empty() || uuid.size() > kMaxNameBytes) return corrupt(kHamiAllocated, text);
   const auto card = std::find_if(cards.begin(), cards.end(),
-                                 [&](const CardId& known) { return known.uuid == uuid; });
-  return GpuAllocation{std::string(uuid), card == cards.end() ? 0 : card->index, *mib,
+                                 [&](const CardId& known) { return known.uuid.text == uuid; });
+  return GpuAllocation{{std::string(uuid)},
+                       card == cards.end() ? 0 : card->index,
+                       *mib,
                        static_cast<std::uint32_t>(*cores)};
 }
 

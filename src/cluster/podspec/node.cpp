@@ -44,8 +44,9 @@ std::int32_t clamped(const json::Value& value, std::int32_t otherwise) {
 
 Result<CardInfo> card_from(const json::Value& value, std::size_t cards) {
   CardInfo card;
-  card.uuid = value["uuid"].string().value_or("");
-  if (card.uuid.empty() || card.uuid.size() > kMaxNameBytes) return corrupt("a GPU without a UUID");
+  card.uuid.text = value["uuid"].string().value_or("");
+  if (card.uuid.text.empty() || card.uuid.text.size() > kMaxNameBytes)
+    return corrupt("a GPU without a UUID");
   GANTRY_TRY(const auto index, number(value, "index", kMaxGpusPerContainer, 0));
   GANTRY_TRY(card.mib, number(value, "mib", kMaxMemoryMib, 0));
   GANTRY_TRY(const auto slots, number(value, "slots", kMaxSlotsPerCard, card.slots));
@@ -56,7 +57,8 @@ Result<CardInfo> card_from(const json::Value& value, std::size_t cards) {
   card.healthy = value["healthy"].boolean().value_or(true);
   const auto links = value["links"];
   if (links.size() != 0 && (!links.is(json::Kind::Array) || links.size() != cards))
-    return corrupt(fmt::format("{} does not have one link for each GPU", printable(card.uuid)));
+    return corrupt(
+        fmt::format("{} does not have one link for each GPU", printable(card.uuid.text)));
   for (const auto link : links) card.links.push_back(clamped(link, 0));
   return card;
 }
@@ -90,12 +92,12 @@ Status read_annotation(const std::string& text, std::uint64_t allocatable, NodeI
   if (facts.unit_mib != 1 && facts.unit_mib != 1024) return corrupt("unit is neither 1 nor 1024");
   GANTRY_TRY(const auto whole, number(document.root(), "whole", kMaxGpusPerContainer, 0));
   facts.whole_gpus = static_cast<std::uint32_t>(std::min(whole, allocatable));
-  std::set<std::string> uuids;
+  std::set<model::GpuUuid> uuids;
   std::set<std::uint32_t> indices;
   for (const auto gpu : gpus) {
     GANTRY_TRY(auto card, card_from(gpu, gpus.size()));
     if (!uuids.insert(card.uuid).second || !indices.insert(card.index).second)
-      return corrupt(fmt::format("GPU {} is listed twice", printable(card.uuid)));
+      return corrupt(fmt::format("GPU {} is listed twice", printable(card.uuid.text)));
     facts.cards.push_back(std::move(card));
   }
   sort_cards(facts.cards);
@@ -120,7 +122,7 @@ Status read_gpushare(const json::Value& status, NodeInfo& facts) {
   const bool healthy = resource(status["allocatable"], kAliyunGpuMem) > 0;
   for (std::uint32_t index = 0; index < count; ++index) {
     CardInfo card;
-    card.uuid = fmt::format("{}/{}", facts.name, index);
+    card.uuid.text = fmt::format("{}/{}", facts.name, index);
     card.index = index;
     card.mib = each * facts.unit_mib;
     card.slots = kSlotsOfOthers;
@@ -148,7 +150,7 @@ void cordon(const std::string& names, std::vector<CardInfo>& cards) {
   std::set<std::string_view> cordoned;
   for (const auto name : split(names, ',')) cordoned.insert(trim(name));
   for (auto& card : cards) {
-    if (cordoned.count(card.uuid) != 0) card.healthy = false;
+    if (cordoned.count(card.uuid.text) != 0) card.healthy = false;
   }
 }
 
@@ -161,8 +163,8 @@ std::string to_json(const NodeInfo& facts) {
   for (const auto& card : facts.cards) {
     text += fmt::format(
         R"({}{{"uuid":{},"index":{},"mib":{},"slots":{},"model":{},"numa":{},"healthy":{})",
-        between, json::quote(card.uuid), card.index, card.mib, card.slots, json::quote(card.model),
-        card.numa, card.healthy);
+        between, json::quote(card.uuid.text), card.index, card.mib, card.slots,
+        json::quote(card.model), card.numa, card.healthy);
     if (!card.links.empty()) text += fmt::format(R"(,"links":[{}])", fmt::join(card.links, ","));
     text += "}";
     between = ",";

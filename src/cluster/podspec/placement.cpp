@@ -43,8 +43,9 @@ Result<std::uint64_t> number(const json::Value& object, std::string_view key, st
 Result<GpuAllocation> part_from(const json::Value& value) {
   GANTRY_CHECK(only(value, {"uuid", "index", "mib", "cores"}));
   GpuAllocation part;
-  part.uuid = value["uuid"].string().value_or("");
-  if (part.uuid.empty() || part.uuid.size() > kMaxNameBytes) return corrupt("a GPU without a UUID");
+  part.uuid.text = value["uuid"].string().value_or("");
+  if (part.uuid.text.empty() || part.uuid.text.size() > kMaxNameBytes)
+    return corrupt("a GPU without a UUID");
   GANTRY_TRY(const auto index, number(value, "index", kMaxGpusPerContainer));
   GANTRY_TRY(part.mib, number(value, "mib", kMaxMemoryMib));
   GANTRY_TRY(const auto cores, number(value, "cores", 100));
@@ -62,11 +63,11 @@ Result<ContainerPlacement> container_from(const json::Value& value) {
   if (!gpus.is(json::Kind::Array) || gpus.size() == 0)
     return corrupt(
         fmt::format("container \"{}\" has no GPUs", printable(placed.container.substr(0, 64))));
-  std::set<std::string> seen;
+  std::set<model::GpuUuid> seen;
   for (const auto gpu : gpus) {
     GANTRY_TRY(auto part, part_from(gpu));
     if (!seen.insert(part.uuid).second)
-      return corrupt(fmt::format("one container has GPU {} twice", printable(part.uuid)));
+      return corrupt(fmt::format("one container has GPU {} twice", printable(part.uuid.text)));
     placed.parts.push_back(std::move(part));
   }
   return placed;
@@ -83,7 +84,7 @@ std::string to_json(const Placement& placement) {
     std::string_view comma;
     for (const auto& part : placed.parts) {
       text += fmt::format(R"({}{{"uuid":{},"index":{},"mib":{},"cores":{}}})", comma,
-                          json::quote(part.uuid), part.index, part.mib, part.cores);
+                          json::quote(part.uuid.text), part.index, part.mib, part.cores);
       comma = ",";
     }
     text += "]}";

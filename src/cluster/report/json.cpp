@@ -23,9 +23,9 @@ std::string device(const placement::CardView& card, std::uint64_t unit_mib) {
       "\"healthy\":{},\"totalMiB\":{},\"usedMiB\":{},\"usedCores\":{},\"slots\":{},\"usedSlots\":"
       "{}}}",
       card.facts.index, total_in(card, unit_mib), used_in(card, unit_mib),
-      list_of(card.tenants, unit_mib), json::quote(card.facts.uuid), json::quote(card.facts.model),
-      card.facts.usable(), card.facts.mib, held_mib(card), held_cores(card), card.facts.slots,
-      card.used_slots);
+      list_of(card.tenants, unit_mib), json::quote(card.facts.uuid.text),
+      json::quote(card.facts.model), card.facts.usable(), card.facts.mib, held_mib(card),
+      held_cores(card), card.facts.slots, card.used_slots);
 }
 
 std::string node_json(const placement::NodeView& node) {

@@ -23,7 +23,7 @@ placement::Tenant tenant(const std::string& name, std::uint64_t mib, std::uint32
 placement::CardView card(std::uint32_t index, std::uint64_t mib,
                          std::vector<placement::Tenant> tenants = {}) {
   placement::CardView view{
-      .facts = {.uuid = "GPU-" + std::to_string(index), .index = index, .mib = mib}};
+      .facts = {.uuid = {"GPU-" + std::to_string(index)}, .index = index, .mib = mib}};
   for (const auto& one : tenants) view.used_mib += one.mib;
   view.used_slots = static_cast<std::uint32_t>(tenants.size());
   view.tenants = std::move(tenants);

@@ -21,7 +21,7 @@ std::string row(const placement::NodeView& node, const placement::CardView& card
   const auto& facts = card.facts;
   const auto numa = facts.numa < 0 ? "-" : fmt::to_string(facts.numa);
   return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}/100\t{}\t{}\t{}\n", node.facts.name, facts.index,
-                     printable(facts.uuid), facts.model.empty() ? "-" : printable(facts.model),
+                     printable(facts.uuid.text), facts.model.empty() ? "-" : printable(facts.model),
                      numa, held_mib(card), facts.mib, held_cores(card), card.used_slots,
                      facts.slots, facts.usable() ? "yes" : "no", pods_of(card));
 }

@@ -63,7 +63,7 @@ using Used = std::map<std::string, placement::Quota, std::less<>>;  // by namesp
 void add_card(Families& families, const std::string& node, const placement::CardView& card) {
   const auto& facts = card.facts;
   const auto labels = fmt::format(R"(node="{}",device_uuid="{}",device_index="{}")", node,
-                                  label(facts.uuid), facts.index);
+                                  label(facts.uuid.text), facts.index);
   const auto typed = fmt::format(R"({},device_type="{}")", labels, label(facts.model));
   families.memory_limit.add(typed, facts.mib * kMiB);
   families.core_limit.add(typed, 100);
@@ -85,7 +85,7 @@ void add_tenants(Families& families, const std::string& node, const placement::C
   for (const auto& tenant : card.tenants) {
     const auto labels = fmt::format(
         R"(namespace="{}",node="{}",pod="{}",container_index="0",device_uuid="{}")",
-        label(tenant.pod.name_space), node, label(tenant.pod.name), label(card.facts.uuid));
+        label(tenant.pod.name_space), node, label(tenant.pod.name), label(card.facts.uuid.text));
     families.pod_memory.add(labels, tenant.mib * kMiB);
     families.pod_cores.add(labels, tenant.cores);
     auto& sum = used[tenant.pod.name_space];

@@ -98,8 +98,8 @@ void MachineWatcher::take(nvml_child::EventMessage& message) {
   const auto& event = message.event;
   if (event.kind == model::GpuEventKind::Xid) {
     const auto xid = static_cast<unsigned>(event.data);
-    ++counters_.xids[{event.gpu.text, xid}];
-    counters_.last_xid[event.gpu.text] = xid;
+    ++counters_.xids[{event.gpu, xid}];
+    counters_.last_xid[event.gpu] = xid;
   }
   monitor_.on_event(event, now_s());
   if (event.kind == model::GpuEventKind::MigChanged) sensor_.request_view();
@@ -167,7 +167,7 @@ void MachineWatcher::on_heartbeat() {
 void MachineWatcher::settle() {
   for (const auto& notice : monitor_.take_notices()) callbacks_.notice(notice);
   const auto changes = monitor_.take_changes();
-  for (const auto& change : changes) ++counters_.health_changes[change.after.gpu.text];
+  for (const auto& change : changes) ++counters_.health_changes[change.after.gpu];
   if (!changes.empty()) callbacks_.health();
   auto text = monitor_.saved(boot_id_);
   if (text == saved_) return;

@@ -50,7 +50,7 @@ podspec::NodeInfo shared_node_info(const std::string& node, const model::Invento
   }
   for (const auto& shared : offer.shared.cards) {
     const auto* gpu = gpu_of(inventory, shared.gpu);
-    podspec::CardInfo card{.uuid = shared.gpu.text,
+    podspec::CardInfo card{.uuid = shared.gpu,
                            .index = static_cast<std::uint32_t>(std::max(shared.index, 0)),
                            .mib = shared.mib,
                            .slots = offer.shared.slots,
@@ -71,7 +71,7 @@ std::string hami_register(const podspec::NodeInfo& facts) {
   for (const auto& card : facts.cards) {
     list += fmt::format(
         R"({}{{"id":{},"index":{},"count":{},"devmem":{},"devcore":100,"type":{},"numa":{},"mode":"hami-core","health":{}}})",
-        list.empty() ? "" : ",", json::quote(card.uuid), card.index, card.slots, card.mib,
+        list.empty() ? "" : ",", json::quote(card.uuid.text), card.index, card.slots, card.mib,
         json::quote(card.model), std::max(card.numa, 0), card.healthy);
   }
   return fmt::format("[{}]", list);

@@ -201,7 +201,7 @@ class Sources {
     Source source;
     source.card = find_reading(snapshot_, gpu.uuid);
     if (source.card == nullptr || !source.card->lost.empty()) return;
-    const auto xid = snapshot_.counters.last_xid.find(gpu.uuid.text);
+    const auto xid = snapshot_.counters.last_xid.find(gpu.uuid);
     if (xid != snapshot_.counters.last_xid.end()) source.last_xid = xid->second;
     source.labels = card_labels(gpu);
     source.divided = !gpu.mig.instances.empty();
@@ -241,7 +241,7 @@ void add_xid_counts(const Snapshot& snapshot, MetricsWriter& page) {
   page.begin(kXidCount);
   for (const auto& [key, count] : snapshot.counters.xids) {
     for (const auto& gpu : snapshot.inventory.gpus) {
-      if (gpu.uuid.text != key.gpu) continue;
+      if (gpu.uuid != key.gpu) continue;
       auto labels = card_labels(gpu);
       if (!snapshot.node.empty()) add_label(labels, "hostname", snapshot.node);
       add_label(labels, "xid", fmt::format_int(key.xid).c_str());

@@ -134,10 +134,12 @@ void add_health(const Snapshot& snapshot, MetricsWriter& page) {
     if (!health.mig.text.empty()) add_label(labels, "mig", health.mig.text);
     page.series(labels, std::uint64_t{health.usable ? 1U : 0U});
   }
-  add_counts(page, kHealthChanges, "gpu", snapshot.counters.health_changes);
+  page.begin(kHealthChanges);
+  for (const auto& [gpu, count] : snapshot.counters.health_changes)
+    page.series(label("gpu", gpu.text), count);
   page.begin(kXids);
   for (const auto& [key, count] : snapshot.counters.xids) {
-    auto labels = label("gpu", key.gpu);
+    auto labels = label("gpu", key.gpu.text);
     add_label(labels, "xid", fmt::format_int(key.xid).c_str());
     page.series(labels, count);
   }

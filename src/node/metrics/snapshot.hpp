@@ -40,7 +40,7 @@ struct ResourceOutcome {
   auto operator<=>(const ResourceOutcome&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 struct GpuXid {
-  std::string gpu;
+  model::GpuUuid gpu;
   unsigned xid = 0;
   auto operator<=>(const GpuXid&) const = default;  // NOLINT(modernize-use-nullptr)
 };
@@ -54,9 +54,9 @@ struct AgentCounters {
   std::map<std::string, Histogram> allocate_seconds;  // by resource
   std::map<std::string, Histogram> preferred_seconds;
   std::map<std::string, Histogram> pre_start_seconds;
-  std::map<std::string, std::uint64_t> health_changes;  // by card
+  std::map<model::GpuUuid, std::uint64_t> health_changes;  // by card
   std::map<GpuXid, std::uint64_t> xids;
-  std::map<std::string, unsigned> last_xid;  // by card
+  std::map<model::GpuUuid, unsigned> last_xid;  // by card
   std::uint64_t sensor_starts = 0;
   std::uint64_t sensor_failures = 0;
   Histogram readings_seconds;                       // from request to answer

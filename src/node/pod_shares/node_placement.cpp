@@ -39,7 +39,7 @@ void add(const grants::GrantFile& written, PlacedPod& pod) {
   pod.placement.push_back({.container = written.container, .parts = allocations_of(share)});
 }
 
-const podspec::CardInfo* card_of(const podspec::NodeInfo& node, const std::string& uuid) {
+const podspec::CardInfo* card_of(const podspec::NodeInfo& node, const model::GpuUuid& uuid) {
   const auto found = std::find_if(node.cards.begin(), node.cards.end(),
                                   [&](const podspec::CardInfo& card) { return card.uuid == uuid; });
   return found == node.cards.end() ? nullptr : &*found;
@@ -52,7 +52,7 @@ Status check_part(const podspec::ContainerRequest& asked, const podspec::GpuAllo
     return Error(Errc::Denied,
                  fmt::format("the pod was placed on GPU {} ({}), which is not shared on this node; "
                              "delete the pod, and the scheduler places its replacement",
-                             part.index, printable(part.uuid.substr(0, 64))));
+                             part.index, printable(part.uuid.text.substr(0, 64))));
   }
   const auto wanted = asked.memory.on(card->mib, node.unit_mib);
   if (part.mib != wanted || part.cores != asked.cores) {
@@ -69,7 +69,7 @@ Status check_part(const podspec::ContainerRequest& asked, const podspec::GpuAllo
       fmt::format("the pod was placed on GPU {} ({}), which is unhealthy now; `gantry doctor` says "
                   "why. The container starts when the GPU is healthy again; to use another GPU, "
                   "delete the pod, and the scheduler places its replacement",
-                  card->index, card->uuid));
+                  card->index, card->uuid.text));
 }
 
 std::string names_of(const placement::CardView& card, std::string_view but_uid) {
@@ -95,7 +95,7 @@ std::uint64_t less(std::uint64_t from, std::uint64_t what) {
 podspec::Charge left_beside(podspec::Charge charge, std::span<const model::GrantShare> others) {
   for (const auto& other : others) {
     for (const auto& part : other.parts) {
-      if (part.gpu != charge.uuid) continue;
+      if (part.gpu != charge.uuid.text) continue;
       charge.mib = less(charge.mib, part.mib);
       charge.cores = static_cast<std::uint32_t>(less(charge.cores, part.cores));
     }
@@ -131,7 +131,7 @@ Status check_card(const placement::CardView& card, const podspec::PodRequest& as
   return {};
 }
 
-bool uses(const podspec::Placement& placement, const std::string& uuid) {
+bool uses(const podspec::Placement& placement, const model::GpuUuid& uuid) {
   return std::any_of(placement.begin(), placement.end(), [&](const auto& container) {
     return std::any_of(container.parts.begin(), container.parts.end(),
                        [&](const podspec::GpuAllocation& part) { return part.uuid == uuid; });
@@ -144,7 +144,8 @@ std::vector<podspec::GpuAllocation> allocations_of(const model::GrantShare& shar
   std::vector<podspec::GpuAllocation> parts;
   parts.reserve(share.parts.size());
   for (const auto& part : share.parts)
-    parts.push_back({.uuid = part.gpu, .index = part.index, .mib = part.mib, .cores = part.cores});
+    parts.push_back(
+        {.uuid = {part.gpu}, .index = part.index, .mib = part.mib, .cores = part.cores});
   return parts;
 }
 
@@ -192,7 +193,7 @@ Status check_placement(const podspec::PodRequest& ask, const podspec::Placement&
   GANTRY_CHECK(podspec::check_placement_shape(ask, placement));
   for (const auto& asked : ask.containers) {
     const auto* placed = find(placement, asked.container);
-    std::set<std::string> cards;
+    std::set<model::GpuUuid> cards;
     for (const auto& part : placed->parts) {
       GANTRY_CHECK(check_part(asked, part, node)
                        .in(fmt::format("container {}", printable(asked.container))));

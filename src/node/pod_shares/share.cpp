@@ -71,7 +71,7 @@ Result<policy::ShareText> share_text(const std::string& name, const podspec::Pod
                                      const std::vector<podspec::GpuAllocation>& parts) {
   if (parts.empty()) return Error(Errc::Invalid, "the share has no GPU");
   policy::ShareText text{.name = name, .backend = "fence"};
-  for (const auto& part : parts) text.gpus += (text.gpus.empty() ? "" : ",") + part.uuid;
+  for (const auto& part : parts) text.gpus += (text.gpus.empty() ? "" : ",") + part.uuid.text;
   GANTRY_TRY(text.memory, memory_text(container, parts));
   // A share that has its card alone needs no turns.
   const auto cores = parts.front().cores;

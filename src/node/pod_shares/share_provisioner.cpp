@@ -195,7 +195,7 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
         .share = model::GrantShare{
             .name = plan.slot, .phase = phase_of(asked.phase), .position = asked.position}};
     for (const auto& part : where->parts)
-      grant.share->parts.push_back({part.uuid, part.index, part.mib, part.cores});
+      grant.share->parts.push_back({part.uuid.text, part.index, part.mib, part.cores});
     for (const auto& [resource, ids] : container->ids) {
       if (resource == asked.resource) continue;
       grant.share->other_slots.push_back(resources::slot_name(resource, ids));
@@ -272,7 +272,7 @@ Status ShareProvisioner::apply_plan(const NodeSnapshot& machine, const Plan& pla
   publish::ShareDevice device{
       .name = plan.slot,
       .directory = fmt::format("{}/{}/fence", daemon::kSharesDirectory, plan.slot)};
-  for (const auto& part : plan.parts) device.gpus.push_back({part.uuid});
+  for (const auto& part : plan.parts) device.gpus.push_back(part.uuid);
   device.more.env = plan.env;
   GANTRY_CHECK(publish::write_slot_spec(context_.host, machine.inventory, device, options));
   for (const auto& name : plan.other_slots) {

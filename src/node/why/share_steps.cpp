@@ -29,7 +29,7 @@ std::string describe(const podspec::ContainerRequest& container) {
 std::string describe(const podspec::ContainerPlacement& container) {
   std::vector<std::string> parts;
   for (const auto& part : container.parts) {
-    parts.push_back(fmt::format("GPU{} ({}) {} MiB", part.index, part.uuid, part.mib));
+    parts.push_back(fmt::format("GPU{} ({}) {} MiB", part.index, part.uuid.text, part.mib));
     if (part.cores > 0) parts.back() += fmt::format(", {} % of its time", part.cores);
   }
   return fmt::format("{}: {}", container.container, fmt::join(parts, " and "));

@@ -39,7 +39,7 @@ podspec::PodRequest ask_in(const json::Document& pod) {
 NodeFit node_fit(placement::Refusal refusal, std::uint64_t used = 12 * kGiB) {
   NodeFit made{.fit = {.refusal = refusal}};
   made.view.facts.name = "a";
-  placement::CardView card{.facts = {.uuid = "GPU-0", .index = 0, .mib = 15 * kGiB},
+  placement::CardView card{.facts = {.uuid = {"GPU-0"}, .index = 0, .mib = 15 * kGiB},
                            .used_mib = used};
   card.tenants = {
       {.pod = {.uid = "1", .name_space = "ml", .name = "train"}, .mib = used, .cores = 30}};

@@ -82,7 +82,7 @@ Status ClusterSimulation::check_node(const Node& node) {
                                              node.facts.name, uses_.size(), node.cards.size()));
   for (const auto& use : uses_) {
     const auto card = std::find_if(node.cards.begin(), node.cards.end(),
-                                   [&](const Card& one) { return one.uuid == use.uuid; });
+                                   [&](const Card& one) { return one.uuid.text == use.uuid; });
     if (card == node.cards.end())
       return Error(Errc::Internal, fmt::format("{}: no such card", use.uuid));
     const auto& totals = card->totals;

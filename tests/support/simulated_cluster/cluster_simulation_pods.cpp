@@ -22,7 +22,7 @@ void ClusterSimulation::add_node(std::size_t number) {
   const bool mixed = number % 5 == 0;
   for (std::uint32_t i = 0; i < 8; ++i) {
     const auto kind = mixed ? (number / 5 + i / 4) % kCards.size() : number % kCards.size();
-    facts.cards.push_back({.uuid = fmt::format("GPU-{:04}-{}", number, i),
+    facts.cards.push_back({.uuid = {fmt::format("GPU-{:04}-{}", number, i)},
                            .index = i,
                            .mib = kCards[kind] * kGiB,
                            .model = kind == 0 ? "NVIDIA H200" : "NVIDIA A100",

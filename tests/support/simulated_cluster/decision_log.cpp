@@ -53,7 +53,7 @@ std::string to_string(const Cluster& cluster) {
     const auto view = cluster.view(name);
     text += fmt::format("{} unit {} whole {}\n", name, view.facts.unit_mib, view.facts.whole_gpus);
     for (const auto& card : view.cards) {
-      text += fmt::format("  {} {}/{} cores {} slots {}", card.facts.uuid, card.used_mib,
+      text += fmt::format("  {} {}/{} cores {} slots {}", card.facts.uuid.text, card.used_mib,
                           card.facts.mib, card.used_cores, card.used_slots);
       for (const auto& tenant : card.tenants) text += tenant_text(tenant);
       text += '\n';
