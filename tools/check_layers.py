@@ -26,8 +26,8 @@ TEST = re.compile(r"(_test|_for_test|_fuzz|_tsan)\.\w+$")
 
 
 class Module:
-    def __init__(self, name: str, area: str, folder: pathlib.Path, deps: set[str], about: str = "") -> None:
-        self.name, self.area, self.folder, self.deps, self.about = name, area, folder, deps, about
+    def __init__(self, name: str, area: str, folder: pathlib.Path, deps: set[str]) -> None:
+        self.name, self.area, self.folder, self.deps = name, area, folder, deps
 
 
 def areas() -> list[str]:

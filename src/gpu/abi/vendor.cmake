@@ -1,4 +1,4 @@
-# The vendor's binary interfaces as C headers of our own; compared with the vendor's where present.
+# Compares our C headers of the vendor's interfaces with the vendor's own, where those are present.
 set(GANTRY_VENDOR_INCLUDE "" CACHE PATH "A directory with the vendor's cuda.h or nvml.h to compare with")
 foreach(header cuda nvml)
   string(TOUPPER ${header} upper)
@@ -6,20 +6,17 @@ foreach(header cuda nvml)
     PATHS ${GANTRY_VENDOR_INCLUDE} /usr/local/cuda/include /usr/include NO_DEFAULT_PATH)
 endforeach()
 
-# Headers alone. cuda_facts and nvml_facts are compiled twice: with our header and, where there is one, with the vendor's.
-gantry_module(abi FOLDER . TESTS_ONLY)
-
 if(GANTRY_TESTS AND GANTRY_VENDOR_CUDA_H)
   get_filename_component(directory ${GANTRY_VENDOR_CUDA_H} DIRECTORY)
-  set_source_files_properties(cuda_facts_vendor.cpp PROPERTIES
+  set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/cuda_facts_vendor.cpp PROPERTIES
     COMPILE_DEFINITIONS GANTRY_VENDOR_CUDA_H="${GANTRY_VENDOR_CUDA_H}"
     COMPILE_OPTIONS "-isystem${directory}")
 endif()
 
 if(GANTRY_TESTS AND GANTRY_VENDOR_NVML_H)
   include(VendorNvml)
-  vendor_nvml_lists(${GANTRY_VENDOR_NVML_H} ${CMAKE_CURRENT_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-  set_source_files_properties(nvml_facts_vendor.cpp PROPERTIES
+  vendor_nvml_lists(${GANTRY_VENDOR_NVML_H} ${CMAKE_CURRENT_BINARY_DIR} ${CMAKE_CURRENT_LIST_DIR})
+  set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/nvml_facts_vendor.cpp PROPERTIES
     COMPILE_DEFINITIONS GANTRY_VENDOR_NVML_H="${GANTRY_VENDOR_NVML_H}"
     COMPILE_OPTIONS "-I${CMAKE_CURRENT_BINARY_DIR};-Wno-deprecated-declarations")
 endif()
