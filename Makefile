@@ -1,5 +1,6 @@
-# The short names for what a person does here. Each target does all its own set-up.
-#   make run        make this machine's GPUs ready for containers (a simulated machine where there is no GPU)
+# The short names for what a person does here. Each target installs the packages that it needs, and no others (tools/setup).
+#   make run        make this machine's GPUs ready for containers (a simulated machine where there is no GPU);
+#                   RUN=--all: a skipped step is a failure
 #   make test       everything that needs no GPU, under ASan and UBSan
 #   make test-cluster   a real Kubernetes on a simulated machine (needs root and Go; the first build takes minutes)
 #   make soak       the same with its long forms: hundreds of pods
@@ -12,24 +13,34 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: run test test-cluster cluster-programs soak build dev fuzz lint bench gpu-pack gpu-test package image install clean setup
+.PHONY: run test test-cluster cluster-programs soak build bench-programs dev fuzz lint bench gpu-pack gpu-test package image install clean
 
-setup:
-	@tools/setup
-
-build: setup
+build:
+	@tools/setup build
 	@tools/build release programs
 
-dev: setup
+bench-programs:
+	@tools/setup build
+	@tools/build release bench-programs
+
+dev:
+	@tools/setup dev
 	@tools/build dev
 
-fuzz: setup
+fuzz:
+	@tools/setup dev
 	@tools/build fuzz fuzzers
 
-run: build
-	@tools/run
+run:
+	@tools/setup run
+	@tools/build release programs
+	@tools/run $(RUN)
 
-test: dev fuzz build
+test:
+	@tools/setup test
+	@tools/build dev
+	@tools/build fuzz fuzzers
+	@tools/build release bench-programs
 	@tools/test
 
 test-cluster: build
@@ -41,16 +52,20 @@ cluster-programs:
 soak: build
 	@tools/test-cluster --long $(CLUSTER)
 
-lint: setup
+lint:
+	@tools/setup lint
 	@tools/lint $(LINT)
 
-bench: build
+bench:
+	@tools/setup bench
+	@tools/build release bench-programs
 	@bench/run
 	@bench/containers
 	@bench/agent
 	@bench/schedule
 
-gpu-pack: setup
+gpu-pack:
+	@tools/setup gpu-pack
 	@tools/build release
 	@tools/gpu-pack
 
@@ -58,9 +73,11 @@ gpu-test:
 	@tests/gpu/run
 
 package: build
+	@tools/setup package
 	@tools/package
 
 image: build
+	@tools/setup image
 	@tools/image
 
 install: build

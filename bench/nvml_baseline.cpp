@@ -2,7 +2,7 @@
 // NVML by itself, the floor that `gantry info` is measured against.
 // usage: nvml-baseline start|inventory [LIBRARY]
 //   start      initialise, and each GPU's handle, UUID, name and memory
-//   inventory  also the other questions whose answers are in an inventory
+//   inventory  also the other values that are in an inventory
 //   (src/gpu/probe/nvml_*.cpp)
 #include "gpu/abi/nvml.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// schedule-speed WHAT [N]: what the scheduler's decisions take, without sockets and without an API
-// server. One line of JSON; bench/schedule makes a table of them.
+// schedule-speed WHAT [N]: measures the scheduler's decisions, without sockets and without an API
+// server. Prints one line of JSON; bench/schedule makes a table of these lines.
 //   extender NODES   filter and prioritize, request read and answer written; a bind's decision
-//   world STEPS      1,000 nodes of 8 GPUs, pods that come and go, crashes; fails where it must not
-//   calm STEPS       the same without crashes, whose lists are most of the time above
-//   packing          GPUs in use against the fewest that could do
+//   world STEPS      1,000 nodes of 8 GPUs, pods that come and go, crashes; fails if a check fails
+//   calm STEPS       the same without crashes; after a crash, lists take most of the time
+//   packing          GPUs in use compared with the smallest possible number
 #include "cluster/placement/cluster.hpp"
 #include "cluster/scheduler/extender.hpp"
 #include "support/simulated_cluster/cluster_simulation.hpp"
@@ -63,7 +63,7 @@ podspec::NodeInfo facts_of(std::size_t n) {
   podspec::NodeInfo facts{.name = fmt::format("gpu-node-{:05}.cluster.example", n)};
   for (std::uint32_t i = 0; i < 8; ++i) {
     facts.cards.push_back(
-        {.uuid = fmt::format("GPU-{:08x}-{:04x}-4000-8000-{:012x}", n, i, n * 8 + i),
+        {.uuid = {fmt::format("GPU-{:08x}-{:04x}-4000-8000-{:012x}", n, i, n * 8 + i)},
          .index = i,
          .mib = kSizes[n % kSizes.size()] * kGiB,
          .model = "NVIDIA H200",
@@ -151,7 +151,7 @@ int extender(std::size_t count) {
       const auto promised =
           cache.assumed(**ask, names[random() % count], 0, scheduler::TimePoint{});
       bind.batch.push_back(now_us() - start);
-      if (promised) cache.release((*ask)->uid);
+      if (promised) cache.release((*ask)->pod.uid);
     }
     both.end_batch();
     bind.end_batch();
@@ -210,7 +210,8 @@ void pack(std::span<const std::uint64_t> sizes, std::string_view name, bool last
   std::uint64_t asked = 0;
   std::size_t large = 0;  // pods of which no two fit on one card
   for (std::size_t n = 0; asked < capacity * 85 / 100; ++n) {
-    podspec::PodRequest ask{.uid = fmt::format("{}", n), .name_space = "team", .name = "pod"};
+    podspec::PodRequest ask{
+        .pod = {.uid = fmt::format("{}", n), .name_space = "team", .name = "pod"}};
     const auto fitting = kAsks.size() - (sizes.back() < 40 ? 3 : 0);
     const auto gib = kAsks[random() % fitting];
     ask.containers.push_back(

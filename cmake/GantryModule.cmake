@@ -31,6 +31,15 @@ target_compile_definitions(gantry_flags INTERFACE GANTRY_VERSION="${PROJECT_VERS
 if(GANTRY_WERROR)
   target_compile_options(gantry_flags INTERFACE -Werror)
 endif()
+# What Debian's own packages are hardened with (dpkg-buildflags, hardening=+all; PIE is the compiler's default). Only where it
+# is optimised: FORTIFY needs that, and the sanitizers check more. tools/check_hardening.py, a test, looks into the programs.
+add_library(gantry_hardening INTERFACE)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  target_compile_options(gantry_hardening INTERFACE -fstack-protector-strong -Wformat -Werror=format-security)
+  target_compile_definitions(gantry_hardening INTERFACE _FORTIFY_SOURCE=2)
+  target_link_options(gantry_hardening INTERFACE -Wl,-z,relro -Wl,-z,now)
+  target_link_libraries(gantry_flags INTERFACE gantry_hardening)
+endif()
 if(GANTRY_SANITIZE)
   target_compile_options(gantry_flags INTERFACE
     -fsanitize=${GANTRY_SANITIZE} -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
@@ -60,6 +69,7 @@ if(GANTRY_FMT_ARCHIVE)
 else()
   add_library(gantry_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt_library.cpp)
   target_compile_options(gantry_fmt PRIVATE -ffunction-sections -fdata-sections)
+  target_link_libraries(gantry_fmt PRIVATE gantry_hardening)
   set(GANTRY_FMT gantry_fmt)
 endif()
 find_library(GANTRY_YAML NAMES libyaml-cpp.a yaml-cpp)
@@ -83,15 +93,14 @@ endif()
 #   x_fuzz.cpp       a libFuzzer target (preset fuzz)
 #   x_program_for_test.cpp, x_tsan.cpp   programs of their own, declared by hand
 #
-# gantry_module(NAME [FOLDER sub/folder] [TESTS_ONLY] DEPS ... LIBS ... SOURCES ... ALONE ...
+# gantry_module(NAME [FOLDER sub/folder] [TESTS_ONLY] DEPS ... LIBS ... SOURCES ...
 #               TEST_LIBS ... TEST_NEEDS ...)
 #   DEPS     other modules it may include from; tools/check_layers.py compares them with the #includes
 #   LIBS     third-party libraries
 #   SOURCES  generated files
-#   ALONE    files that cannot share a translation unit with the others of the module
 #   TEST_*   further libraries of its tests, and targets that they start
 function(gantry_module name)
-  cmake_parse_arguments(M "TESTS_ONLY" "FOLDER" "SOURCES;DEPS;LIBS;ALONE;TEST_LIBS;TEST_NEEDS" ${ARGN})
+  cmake_parse_arguments(M "TESTS_ONLY" "FOLDER" "SOURCES;DEPS;LIBS;TEST_LIBS;TEST_NEEDS" ${ARGN})
   if(NOT M_FOLDER)
     set(M_FOLDER ${name})
   endif()
@@ -112,7 +121,8 @@ function(gantry_module name)
     add_library(gantry_${name} STATIC ${sources})
     target_link_libraries(gantry_${name} PUBLIC gantry_flags ${deps} ${M_LIBS})
     target_compile_options(gantry_${name} PRIVATE -ffunction-sections -fdata-sections)
-    gantry_unity(gantry_${name} ${M_FOLDER} ${M_ALONE})
+    gantry_unity(gantry_${name})
+    gantry_reuse_headers(gantry_${name} common)
   else()
     add_library(gantry_${name} INTERFACE)
     target_link_libraries(gantry_${name} INTERFACE gantry_flags ${deps} ${M_LIBS})
@@ -139,15 +149,11 @@ function(gantry_module name)
 endfunction()
 
 # Compiles a target's files together, GANTRY_UNITY of them at a time: the headers that they share are read once.
-function(gantry_unity target folder)
+function(gantry_unity target)
   if(GANTRY_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${GANTRY_UNITY})
     # A class of one .cpp with members of its anonymous namespace: only in a unity build it looks like a header's.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
-    foreach(file ${ARGN})
-      cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/${folder} NORMALIZE)
-      set_property(SOURCE ${file} PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
-    endforeach()
   endif()
 endfunction()
 
@@ -159,6 +165,23 @@ function(gantry_test_extra)
   foreach(kind LIBS NEEDS)
     set_property(DIRECTORY APPEND PROPERTY GANTRY_TEST_${kind} ${T_${kind}})
   endforeach()
+endfunction()
+
+# Uses the precompiled headers KIND (common or cli) for a target's C++ files. They are compiled once for all targets, so the
+# targets must be compiled with the same flags.
+function(gantry_reuse_headers target kind)
+  if(NOT GANTRY_UNITY)
+    return()
+  endif()
+  if(NOT TARGET gantry_${kind}_headers)
+    set(header ${CMAKE_SOURCE_DIR}/cmake/${kind}_headers.hpp)
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/${kind}_headers.cpp CONTENT "")
+    add_library(gantry_${kind}_headers STATIC ${CMAKE_BINARY_DIR}/generated/${kind}_headers.cpp)
+    target_link_libraries(gantry_${kind}_headers PUBLIC gantry_flags)
+    target_compile_options(gantry_${kind}_headers PRIVATE -ffunction-sections -fdata-sections)
+    gantry_precompile(gantry_${kind}_headers ${header})
+  endif()
+  target_precompile_headers(${target} REUSE_FROM gantry_${kind}_headers)
 endfunction()
 
 # Precompiles a header for a target's C++ files, except where each file is compiled alone.

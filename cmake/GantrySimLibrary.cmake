@@ -7,7 +7,8 @@ add_library(gantry_sim_flags INTERFACE)
 target_include_directories(gantry_sim_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
 target_compile_options(gantry_sim_flags INTERFACE
   -O2 -g1 -Wall -Wextra -Wpedantic -Wshadow -Wconversion $<$<BOOL:${GANTRY_WERROR}>:-Werror>
-  -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -fno-stack-protector
+  -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
+  -fstack-protector-strong -D_FORTIFY_SOURCE=2 -Wformat -Werror=format-security
   $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility-inlines-hidden>)
 
 # Compiled into each of them: the image at the end of the file, device nodes, faults.
@@ -19,17 +20,17 @@ set(GANTRY_SIM_MACHINE_SOURCES gpu_schedule.cpp gpu_time.cpp gpu_time_file.cpp l
 # gantry_sim_library(TARGET FILE libx.so SONAME libx.so.1 EXPORTS "nvml*;..." SOURCES ...)
 #   Builds lib/gantry/sim/FILE, which `gantry sim create` copies and appends a machine to.
 function(gantry_sim_library target)
-  cmake_parse_arguments(L "" "FILE;SONAME" "SOURCES;EXPORTS;ALONE" ${ARGN})
+  cmake_parse_arguments(L "" "FILE;SONAME" "SOURCES;EXPORTS" ${ARGN})
   set(map ${CMAKE_CURRENT_BINARY_DIR}/${target}.map)
   list(JOIN L_EXPORTS ";\n    " names)
   file(CONFIGURE OUTPUT ${map} CONTENT "{\n  global:\n    @names@;\n  local:\n    *;\n};\n" @ONLY)
   add_library(${target} SHARED ${L_SOURCES} ${GANTRY_SIM_SHARED_SOURCES})
   target_link_libraries(${target} PRIVATE gantry_sim_flags)
-  gantry_unity(${target} . ${L_ALONE} ${CMAKE_SOURCE_DIR}/sim/driver/library_nodes.cpp ${CMAKE_SOURCE_DIR}/sim/driver/gpu_time_file.cpp ${CMAKE_SOURCE_DIR}/sim/driver/usage_pid.cpp ${CMAKE_SOURCE_DIR}/sim/driver/usage.cpp)
+  gantry_unity(${target})
   # Linked as C, so that libstdc++ stays out; -z defs makes a forgotten need an error here.
   target_link_options(${target} PRIVATE
     -static-libgcc -Wl,-soname,${L_SONAME} -Wl,--version-script=${map}
-    -Wl,-z,defs -Wl,-z,now -Wl,-z,noexecstack -Wl,--gc-sections -Wl,--hash-style=both)
+    -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--gc-sections -Wl,--hash-style=both)
   get_filename_component(name ${L_FILE} NAME_WE)
   set_target_properties(${target} PROPERTIES
     LINKER_LANGUAGE C PREFIX "" OUTPUT_NAME ${name} NO_SONAME ON LINK_DEPENDS ${map}

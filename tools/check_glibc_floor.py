@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_glibc_floor.py FILE VERSION [--no-libstdc++]: fails when FILE needs a glibc symbol newer than VERSION.
+"""check_glibc_floor.py FILE VERSION [--no-libstdc++]: fails if FILE needs a glibc symbol newer than VERSION.
 
-Reads the ELF version needs itself, so that it works without binutils. Prints the offending
-versions and the symbols that ask for them."""
+Reads the version needs from the ELF file itself, so it works without binutils. Prints the versions
+that are too new and the symbols that need them."""
 import re
 import struct
 import sys

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares every #include below src/ and sim/ with the order of the areas and the DEPS of the modules.
 
-check_layers.py             fails on an upward edge, an undeclared edge, a cycle, a forbidden link closure, or a
-                            stale picture in docs/architecture.md
+check_layers.py             fails on an upward edge, an undeclared edge, a cycle, a forbidden link closure, a pure module
+                            that is not pure, or a stale picture in docs/architecture.md
 check_layers.py --write     writes the picture
 check_layers.py --graph     prints the include graph, area by area
 """
@@ -22,6 +22,17 @@ FORBIDDEN = {
 }
 # These load into other people's programs: libc, the vendor's ABI, and each other.
 FREE_OF_BASE = {"driver_sim", "libcuda", "libnvidia-ml", "nvidia-smi", "fence"}
+# Values in, values out: their code, tests aside, includes only from these modules, and no header that reads a machine.
+PURE = {
+    "explain": {"admission", "core", "json", "model", "placement", "podspec", "topology", "yaml"},
+}
+# Includable from pure code, although their modules are not pure. They contain types only and include nothing of ours.
+PURE_HEADERS = {"net/kube/object_ref.hpp"}
+IMPURE_SYSTEM_HEADERS = re.compile(
+    r"^#\s*include <(fstream|filesystem|iostream|cstdio|cstdlib|ctime|chrono|random|thread|mutex|fcntl\.h|unistd\.h|"
+    r"dirent\.h|dlfcn\.h|poll\.h|signal\.h|spawn\.h|(?:sys|net|netinet|arpa|linux)/[^>]+)>",
+    re.M,
+)
 TEST = re.compile(r"(_test|_for_test|_fuzz|_tsan)\.\w+$")
 
 
@@ -61,7 +72,7 @@ def other_modules() -> list[Module]:
         Module("driver_sim", "sim", sim / "driver", {"abi"}),
         Module("libnvidia-ml", "sim", sim / "libnvidia-ml", {"abi", "driver_sim"}),
         Module("libcuda", "sim", sim / "libcuda", {"abi", "driver_sim"}),
-        Module("nvidia-smi", "sim", sim / "nvidia-smi", {"abi"}),
+        Module("nvidia-smi", "sim", sim / "nvidia-smi", {"abi", "driver_sim"}),
         Module("machine", "sim", sim / "machine", {"abi", "core", "driver_sim", "libnvidia-ml", "loader", "model", "sys", "yaml"}),
     ]
 
@@ -82,7 +93,8 @@ def module_of(path: pathlib.Path, modules: dict[str, Module]) -> Module | None:
     return max(owners, key=lambda m: len(m.folder.parts), default=None)
 
 
-def edges(modules: dict[str, Module]) -> list[tuple[pathlib.Path, Module, Module]]:
+def edges(modules: dict[str, Module]) -> list[tuple[pathlib.Path, Module, Module, str]]:
+    """Every #include of one module in a file of another: file, its module, the included module, the included path."""
     found = []
     for top in (ROOT / "src", ROOT / "sim"):
         for file in sorted(top.rglob("*")):
@@ -93,8 +105,39 @@ def edges(modules: dict[str, Module]) -> list[tuple[pathlib.Path, Module, Module
                 place = ROOT / include if include.startswith("sim/") else ROOT / "src" / include
                 used = module_of(place, modules)
                 if user and used and user is not used:
-                    found.append((file, user, used))
+                    found.append((file, user, used, include))
     return found
+
+
+def pure_closure(pure: str, includes: list[tuple[pathlib.Path, Module, Module, str]], bad: list[str]) -> set[str]:
+    """The modules that a pure module uses through #includes; adds what it must not include to `bad`."""
+    seen, todo = {pure}, [pure]
+    while todo:
+        name = todo.pop()
+        for file, user, used, include in includes:
+            if user.name != name or TEST.search(file.name) or include in PURE_HEADERS:
+                continue
+            if used.name not in PURE[pure]:
+                bad.append(f"{file.relative_to(ROOT)}: includes {include}, which the pure module {pure} must not reach")
+            elif used.name not in seen:
+                seen.add(used.name)
+                todo.append(used.name)
+    return seen
+
+
+def impurities(modules: dict[str, Module], includes: list[tuple[pathlib.Path, Module, Module, str]]) -> list[str]:
+    bad: list[str] = []
+    for name in sorted(PURE_HEADERS):
+        if '#include "' in (ROOT / "src" / name).read_text():
+            bad.append(f"src/{name}: must not include another file of ours, because pure modules include it")
+    for pure in PURE:
+        for name in sorted(pure_closure(pure, includes, bad)):
+            if modules[name].area == "base":
+                continue  # core and json may use any header of the C library
+            for file in sorted(modules[name].folder.glob("*.[ch]pp")):
+                if not TEST.search(file.name) and (found := IMPURE_SYSTEM_HEADERS.search(file.read_text())):
+                    bad.append(f"{file.relative_to(ROOT)}: includes <{found[1]}>, which the pure module {pure} must not reach")
+    return bad
 
 
 def problems(order: list[str], modules: dict[str, Module]) -> list[str]:
@@ -103,10 +146,11 @@ def problems(order: list[str], modules: dict[str, Module]) -> list[str]:
     for module in modules.values():
         for dep in sorted(module.deps):
             if dep not in modules:
-                bad.append(f"{module.name}: DEPS names {dep}, which is no module")
+                bad.append(f"{module.name}: DEPS names {dep}, which is not a module")
             elif rank[modules[dep].area] > rank[module.area]:
                 bad.append(f"{module.area}/{module.name}: DEPS names {modules[dep].area}/{dep}, an area above it")
-    for file, user, used in edges(modules):
+    includes = edges(modules)
+    for file, user, used, _ in includes:
         name = file.relative_to(ROOT)
         test = TEST.search(file.name) is not None
         if test and (used.area == "sim" or used.name in closure({user.name}, modules)):
@@ -121,7 +165,7 @@ def problems(order: list[str], modules: dict[str, Module]) -> list[str]:
     for program, (roots, forbidden) in FORBIDDEN.items():
         if reached := closure(set(roots), modules) & forbidden:
             bad.append(f"{program}: must not reach {', '.join(sorted(reached))}")
-    return bad
+    return bad + impurities(modules, includes)
 
 
 def picture(order: list[str], modules: dict[str, Module]) -> str:
@@ -139,7 +183,7 @@ def picture(order: list[str], modules: dict[str, Module]) -> str:
 
 def graph(order: list[str], modules: dict[str, Module]) -> str:
     count: dict[tuple[str, str], int] = {}
-    for _, user, used in edges(modules):
+    for _, user, used, _ in edges(modules):
         count[user.area, used.area] = count.get((user.area, used.area), 0) + 1
     lines = []
     for user in [*order, "sim"]:

@@ -21,7 +21,7 @@
 namespace gantry::cli {
 namespace {
 
-std::optional<std::string> environment(std::string_view name) {
+std::optional<std::string> environment_variable(std::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
   if (value == nullptr) return std::nullopt;
   return value;
@@ -38,8 +38,8 @@ class NodeFile {
  public:
   // Does nothing if no configuration was requested.
   Status choose() {
-    GANTRY_TRY(setting_, options::read_settings(environment));
-    if (!setting_ || environment("CONFIG_FILE")) return {};
+    GANTRY_TRY(setting_, options::read_settings(environment_variable));
+    if (!setting_ || environment_variable("CONFIG_FILE")) return {};
     GANTRY_TRY(access_, kube::find_client_config("", kube::Caller::Node));
     kube::Api api(*access_);
     GANTRY_TRY(
@@ -49,26 +49,30 @@ class NodeFile {
   }
 
   // Start this after the agent has blocked SIGHUP: this thread must not receive the signal.
-  void watch(const agent::Log& log) {
+  void watch(const Log& log) {
     if (!access_) return;
-    log.info("options", fmt::format("this node's configuration: {}", current()));
+    log.info("options", "chose the configuration of this node", {{"file", current()}});
     watch_ = std::make_unique<options::ConfigWatcher>(
         *access_, *setting_, current(),
         options::ConfigWatcher::Callbacks{
             .changed =
                 [this, log](const std::string& file) {
-                  log.info("options", fmt::format("this node's configuration now: {}", file));
+                  log.info("options", "the configuration of this node changed", {{"file", file}});
                   {
                     const std::lock_guard hold(mutex_);
                     file_ = file;
                   }
                   ::kill(::getpid(), SIGHUP);
                 },
-            .failed = [log](const std::string& why) { log.warning("options", why); }});
+            .failed =
+                [log](const std::string& why) {
+                  log.warning("options", "cannot watch the configuration of this node",
+                              {{"err", why}});
+                }});
   }
 
   std::optional<std::string> variable(std::string_view name) const {
-    auto value = environment(name);
+    auto value = environment_variable(name);
     if (value || name != "CONFIG_FILE" || !access_) return value;
     return current();
   }
@@ -91,11 +95,8 @@ int failed(const Error& error, std::string_view name, int status, std::FILE* err
   return status;
 }
 
-void say_notes(const options::ParsedOptions& read, const agent::Log& log) {
-  if (read.options.program != options::Program::Gke) {
-    for (const auto& note : read.notes) log.warning("options", note);
-    return;
-  }
+void say_notes(const options::ParsedOptions& read, const Log& log) {
+  if (read.options.program != options::Program::Gke) return;
   const agent::GkeLog voice(log, read.options.gke.plugin_directory);
   voice.started();
   voice.options(read.notes);
@@ -112,8 +113,8 @@ agent::Agent::SpecOptions spec_options_once() {
   };
 }
 
-int run(options::Program program, std::string_view name, int argc, char** argv, std::FILE* out,
-        std::FILE* err) {
+int run_agent_program(options::Program program, std::string_view name, int argc, char** argv,
+                      std::FILE* out, std::FILE* err) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   NodeFile node_file;
   if (const auto chosen = node_file.choose(); !chosen.ok()) {
@@ -130,7 +131,9 @@ int run(options::Program program, std::string_view name, int argc, char** argv, 
     fmt::print(out, "{}", read->help ? options::help_text(program) : "gantry " GANTRY_VERSION "\n");
     return kOk;
   }
-  const agent::Log log(read->options.log.format, read->options.log.verbosity);
+  const Log log(
+      read->options.log.format == options::LogFormat::Json ? LogForm::Json : LogForm::Klog,
+      read->options.log.verbosity);
   say_notes(*read, log);
   auto host = sys::Host::at(read->options.root);
   if (!host.ok()) return failed(host.error(), name, kProblem, err);
@@ -156,28 +159,30 @@ int run(options::Program program, std::string_view name, int argc, char** argv, 
 }  // namespace
 
 int agent(int argc, char** argv, std::FILE* out, std::FILE* err) {
-  return run(options::Program::Agent, "gantry agent", argc, argv, out, err);
+  return run_agent_program(options::Program::Agent, "gantry agent", argc, argv, out, err);
 }
 int device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err) {
-  return run(options::Program::Plugin, "nvidia-device-plugin", argc, argv, out, err);
+  return run_agent_program(options::Program::Plugin, "nvidia-device-plugin", argc, argv, out, err);
 }
 int gke_device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err) {
-  return run(options::Program::Gke, "nvidia-gpu-device-plugin", argc, argv, out, err);
+  return run_agent_program(options::Program::Gke, "nvidia-gpu-device-plugin", argc, argv, out, err);
 }
 
 int gpushare_device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err) {
-  return run(options::Program::Gpushare, "gpushare-device-plugin", argc, argv, out, err);
+  return run_agent_program(options::Program::Gpushare, "gpushare-device-plugin", argc, argv, out,
+                           err);
 }
 
 int feature_discovery(int argc, char** argv, std::FILE* out, std::FILE* err) {
-  return run(options::Program::FeatureDiscovery, "gpu-feature-discovery", argc, argv, out, err);
+  return run_agent_program(options::Program::FeatureDiscovery, "gpu-feature-discovery", argc, argv,
+                           out, err);
 }
 
 // NVIDIA's manifest runs `mount-shm` before it starts the daemon.
 int mps_control_daemon(int argc, char** argv, std::FILE* out, std::FILE* err) {
   constexpr std::string_view kName = "mps-control-daemon";
   if (argc < 2 || std::string_view(argv[1]) != "mount-shm")
-    return run(options::Program::MpsDaemon, kName, argc, argv, out, err);
+    return run_agent_program(options::Program::MpsDaemon, kName, argc, argv, out, err);
   auto host = sys::Host::at("/");
   if (!host.ok()) return failed(host.error(), kName, kProblem, err);
   const auto mounted = agent::mount_shm(*host, std::string(agent::kMpsMountPath));

@@ -19,13 +19,11 @@
 namespace gantry::cli {
 namespace {
 
-using AddCommand = void (*)(CLI::App& cdi, Context& context, Action& chosen);
-
-constexpr AddCommand kCommands[] = {
+constexpr AddCommand kCdiCommands[] = {
     add_cdi_generate, add_cdi_refresh, add_cdi_list, add_cdi_validate, add_cdi_transform,
 };
 
-constexpr AddCommand kCtkCommands[] = {
+constexpr AddCommand kCtkCdiCommands[] = {
     add_ctk_cdi_generate,
     add_ctk_cdi_list,
     add_cdi_transform,
@@ -71,13 +69,13 @@ void add_cdi(CLI::App& app, Context& context, Action& chosen) {
   auto* cdi = app.add_subcommand(
       "cdi", "CDI specifications: how container engines find this machine's devices");
   cdi->require_subcommand(1);
-  for (const auto add : kCommands) add(*cdi, context, chosen);
+  for (const auto add : kCdiCommands) add(*cdi, context, chosen);
 }
 
 void add_ctk_cdi(CLI::App& app, Context& context, Action& chosen) {
   auto* cdi = app.add_subcommand("cdi", "Specifications of the Container Device Interface");
   cdi->require_subcommand(1);
-  for (const auto add : kCtkCommands) add(*cdi, context, chosen);
+  for (const auto add : kCtkCdiCommands) add(*cdi, context, chosen);
 }
 
 }  // namespace gantry::cli

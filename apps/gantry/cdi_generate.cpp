@@ -7,6 +7,7 @@
 #include "gantry/cdi.hpp"
 #include "gantry/cdi_options.hpp"
 #include "gantry/format_values.hpp"
+#include "gantry/terminal.hpp"
 #include "gpu/driver/files.hpp"
 #include "gpu/probe/snapshot.hpp"
 
@@ -102,7 +103,8 @@ Result<int> generate(const GenerateOptions& options, Context& context) {
   GANTRY_TRY(const auto place, open_machine(options.spec, context));
   const auto& host = place.host;
   GANTRY_TRY(const auto spec_how, spec_options(options.spec, place));
-  GANTRY_TRY(const auto machine, probe::snapshot(host, how(options, place)));
+  GANTRY_TRY(const auto machine,
+             while_waiting(context, [&] { return probe::snapshot(host, how(options, place)); }));
   GANTRY_TRY(const auto made, publish::generate_spec(machine, spec_how));
   if (mounts_driver(spec_how.kind)) {
     GANTRY_TRY(const auto notes, prepare(host, machine));

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry cdi list: the devices that an engine can resolve, and why it cannot resolve the others.
-#include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "container/cdi/registry.hpp"
 #include "gantry/cdi.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <array>
 
 namespace gantry::cli {
 namespace {
@@ -17,29 +19,32 @@ std::vector<std::string> directories(const std::vector<std::string>& asked) {
   return asked.empty() ? cdi::default_directories() : asked;
 }
 
-template <class Items, class Row>
-std::string json_rows(const Items& items, Row row) {
-  std::vector<std::string> rows;
-  rows.reserve(items.size());
-  for (const auto& item : items) rows.push_back("    " + row(item));
-  return rows.empty() ? "[]" : fmt::format("[\n{}\n  ]", fmt::join(rows, ",\n"));
-}
-
 std::string json_text(const Registry& registry) {
-  const auto q = [](const std::string& text) { return json::quote(text); };
-  const auto devices = json_rows(registry.devices(), [&](const auto& device) {
-    return fmt::format("{{\"name\": {}, \"file\": {}}}", q(device.first),
-                       q(registry.files()[device.second.file].path));
+  json::Writer out(json::Layout::Indented);
+  const auto list = [&](std::string_view name, const auto& items, auto write) {
+    items.empty() ? out.array(name, items, write) : out.rows(name, items, write);
+  };
+  out.object([&] {
+    list("devices", registry.devices(), [&](const auto& device) {
+      out.object([&] {
+        out.member("name", device.first);
+        out.member("file", registry.files()[device.second.file].path);
+      });
+    });
+    list("conflicts", registry.conflicts(), [&](const cdi::Conflict& conflict) {
+      out.object([&] {
+        out.member("name", conflict.name);
+        out.array("files", std::array{conflict.first, conflict.second});
+      });
+    });
+    list("refused", registry.rejected(), [&](const cdi::RejectedFile& file) {
+      out.object([&] {
+        out.member("file", file.path);
+        out.member("why", file.why);
+      });
+    });
   });
-  const auto conflicts = json_rows(registry.conflicts(), [&](const cdi::Conflict& conflict) {
-    return fmt::format("{{\"name\": {}, \"files\": [{}, {}]}}", q(conflict.name), q(conflict.first),
-                       q(conflict.second));
-  });
-  const auto rejected = json_rows(registry.rejected(), [&](const cdi::RejectedFile& file) {
-    return fmt::format("{{\"file\": {}, \"why\": {}}}", q(file.path), q(file.why));
-  });
-  return fmt::format("{{\n  \"devices\": {},\n  \"conflicts\": {},\n  \"refused\": {}\n}}\n",
-                     devices, conflicts, rejected);
+  return out.text() + "\n";
 }
 
 void print_troubles(const Registry& registry, std::FILE* err) {
@@ -56,7 +61,7 @@ void print_names(const Registry& registry, Context& context) {
   for (const auto& [name, place] : registry.devices()) fmt::print(context.out, "{}\n", name);
 }
 
-Result<int> list(const std::vector<std::string>& asked, Context& context) {
+Result<int> list_devices(const std::vector<std::string>& asked, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   const auto registry = Registry::load(host, directories(asked));
   if (context.json) {
@@ -95,7 +100,7 @@ void add_cdi_list(CLI::App& cdi, Context& context, Action& chosen) {
       ->type_name("DIR")
       ->transform(absolute_path());
   add_examples(*command, "  gantry cdi list\n  gantry cdi list --json | jq -r '.devices[].name'\n");
-  command->callback([=, &chosen] { chosen = [=](Context& c) { return list(*asked, c); }; });
+  command->callback([=, &chosen] { chosen = [=](Context& c) { return list_devices(*asked, c); }; });
 }
 
 void add_ctk_cdi_list(CLI::App& cdi, Context& /*context*/, Action& chosen) {

@@ -13,12 +13,19 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <span>
 
 namespace gantry::cli {
 namespace {
+
+// `gantry sim run` names its machine in NVIDIA's variables, too. --root may then name another one.
+bool is_other_machine(const std::string& directory, const std::string& root) {
+  const char* simulated = std::getenv("GANTRY_ROOT");
+  return simulated != nullptr && directory == simulated && root != simulated;
+}
 
 bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -212,7 +219,7 @@ Result<SpecMachine> open_machine(const SpecFlags& flags, const Context& context)
     return Error(Errc::Invalid,
                  fmt::format("--library-search-path {} must begin with /", directory));
   }
-  if (flags.driver_root.empty()) {
+  if (flags.driver_root.empty() || is_other_machine(flags.driver_root, context.root)) {
     GANTRY_TRY(auto host, open_host(context));
     return SpecMachine{std::move(host), std::move(named)};
   }
@@ -273,13 +280,15 @@ Result<publish::SpecOptions> spec_options(const SpecFlags& flags, const SpecMach
   options.all_device = !flags.no_all_device;
   options.plan.firmware = flags.firmware;
   options.plan.sockets = !has(flags.features, "disable-ipc-discoverer");
+  options.plan.node_hook = !has(flags.disabled_hooks, "disable-device-node-modification");
   options.plan.hook_path = flags.hook_path.empty() ? found_hook() : flags.hook_path;
   options.plan.engine_root = driver_dir::simulated_engine_root(host);
   if (!flags.driver_root.empty() && machine.driver.root.empty() && !host.is_live())
     options.plan.engine_root = host.root();
   if (!flags.engine_root.empty())
     options.plan.engine_root = flags.engine_root == "/" ? "" : flags.engine_root;
-  if (!flags.dev_root.empty() && flags.dev_root != "/" && flags.dev_root != host.root()) {
+  if (!flags.dev_root.empty() && flags.dev_root != "/" && flags.dev_root != host.root() &&
+      !is_other_machine(flags.dev_root, host.root())) {
     return Error(
         Errc::Unsupported,
         fmt::format("--dev-root {}: device nodes are read below the root {}; leave this flag out",
@@ -290,7 +299,7 @@ Result<publish::SpecOptions> spec_options(const SpecFlags& flags, const SpecMach
 
 void print_notes(const std::vector<std::string>& notes, const Context& context) {
   if (context.quiet) return;
-  for (const auto& note : notes) fmt::print(context.err, "Note: {}\n", note);
+  for (const auto& note : notes) print_note(note, context);
 }
 
 }  // namespace gantry::cli

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry cdi refresh: updates everything that containers need to start: driver files, inventory and
 // CDI specification.
+#include "base/sys/shell_command.hpp"
 #include "container/publish/refresh.hpp"
 #include "gantry/cdi.hpp"
 #include "gantry/cdi_options.hpp"
+#include "gantry/terminal.hpp"
+#include "sim/machine/tree.hpp"
+
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -30,8 +35,9 @@ std::string outcome_word(const driver_dir::PublishResult& driver) {
   return "new, " + driver.way;
 }
 
-void print(const publish::RefreshResult& done, const sys::Host& host, const sys::Host& output_host,
-           const std::string& output, const Context& context) {
+void print_refresh(const publish::RefreshResult& done, const sys::Host& host,
+                   const sys::Host& output_host, const std::string& output,
+                   const Context& context) {
   if (context.quiet) return;
   fmt::print(context.out, "{}: {}\n", host.outside(done.driver.directory),
              outcome_word(done.driver));
@@ -61,8 +67,14 @@ Result<int> refresh_now(const RefreshFlags& flags, Context& context) {
     options.output = std::move(place.path);
     if (elsewhere) options.output_host = &*elsewhere;
   }
-  GANTRY_TRY(const auto done, publish::refresh(host, options));
-  print(done, host, elsewhere ? *elsewhere : host, options.output, context);
+  GANTRY_TRY(const auto done,
+             while_waiting(context, [&] { return publish::refresh(host, options); }));
+  print_refresh(done, host, elsewhere ? *elsewhere : host, options.output, context);
+  if (!context.quiet && !elsewhere && sim::read_marker(host.root()).ok()) {
+    fmt::print(context.out,
+               "This is a simulated machine. For the engines of this one: {}gantry sim use{}\n",
+               ::geteuid() == 0 ? "" : "sudo ", sys::root_flag(host));
+  }
   print_notes(done.notes, context);
   return kOk;
 }

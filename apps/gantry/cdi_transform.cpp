@@ -47,12 +47,12 @@ Result<int> transform_version(const VersionOptions& options, Context& context) {
   GANTRY_TRY(const auto target, cdi::parse_version(options.target));
   GANTRY_TRY(const auto spec, read_spec_file(options.input));
   GANTRY_TRY(const auto converted, cdi::downgrade(spec, target));
-  for (const auto& word : converted.words) fmt::print(context.err, "Note: {}\n", word);
+  for (const auto& word : converted.words) print_note(word, context);
   GANTRY_CHECK(print_spec(converted.spec, options.output, context));
   return kOk;
 }
 
-void add_files(CLI::App& command, Files& files) {
+void add_file_options(CLI::App& command, Files& files) {
   command.add_option("--input", files.input, "File to read, - for standard input")
       ->type_name("FILE")
       ->capture_default_str();
@@ -78,7 +78,7 @@ void add_cdi_transform(CLI::App& cdi, Context& /*context*/, Action& chosen) {
   root_command->add_option("--relative-to", root->side, "Which paths to change: host or container")
       ->type_name("SIDE")
       ->capture_default_str();
-  add_files(*root_command, *root);
+  add_file_options(*root_command, *root);
   add_examples(
       *root_command,
       "  cdi transform root --from /run/nvidia/driver --to / --input /etc/cdi/nvidia.yaml\n");
@@ -91,7 +91,7 @@ void add_cdi_transform(CLI::App& cdi, Context& /*context*/, Action& chosen) {
   version_command->add_option("--target-version", version->target, "0.3.0 to 1.1.0")
       ->type_name("VERSION")
       ->required();
-  add_files(*version_command, *version);
+  add_file_options(*version_command, *version);
   version_command->callback(
       [=, &chosen] { chosen = [=](Context& c) { return transform_version(*version, c); }; });
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/command.hpp"
 
+#include "base/sys/shell_command.hpp"
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -25,6 +27,7 @@ void add_root_option(CLI::App& command, Context& context) {
       .add_option("--root", context.root,
                   "Look at the machine below this directory (environment: GANTRY_ROOT)")
       ->type_name("DIR")
+      ->transform(absolute_path())
       ->capture_default_str();
 }
 
@@ -42,6 +45,15 @@ void add_deadline(CLI::App& command, Deadline& deadline) {
 
 void add_examples(CLI::App& command, const std::string& examples) {
   command.footer("Examples:\n" + examples);
+}
+
+void print_note(std::string_view text, const Context& context) {
+  fmt::print(context.err, "Note: {}\n", sys::with_root(text, context.root));
+}
+
+void point_to_doctor(const Context& context) {
+  fmt::print(context.err, "Run `gantry doctor{}` for causes and remedies.\n",
+             sys::root_flag(context.root));
 }
 
 Result<sys::Host> open_host(const Context& context) {

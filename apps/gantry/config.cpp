@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry config: shows what nvidia-container-runtime's config.toml sets and which values are in
 // effect. As `nvidia-ctk config` it prints, changes and saves the file, comments included.
-#include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "base/sys/replace_file.hpp"
 #include "container/config/config_text.hpp"
 #include "gantry/commands.hpp"
@@ -24,37 +24,53 @@ struct ConfigOptions {
   bool effective = false;
 };
 
-std::string file_of(const ConfigOptions& options, const Context& context) {
-  if (!options.file.empty()) return options.file;
-  if (!context.config_file.empty()) return context.config_file;
-  return config::config_path(config::process_environment);
+// A file of the machine, or a file of the caller that lies outside of the machine's root.
+struct ConfigFile {
+  sys::Host host;
+  std::string path;    // inside the root of `host`
+  bool named = false;  // the user named it, so it must exist
+};
+
+Result<ConfigFile> find_file(const ConfigOptions& options, const Context& context) {
+  GANTRY_TRY(auto machine, open_host(context));
+  auto file = !options.file.empty() ? options.file : context.config_file;
+  const bool named = !file.empty();
+  if (!named) file = config::config_path(config::process_environment);
+  if (named && !machine.is_live() && !machine.exists(file)) {
+    GANTRY_TRY(auto here, sys::Host::at("/"));
+    if (here.exists(file)) return ConfigFile{std::move(here), std::move(file), named};
+  }
+  return ConfigFile{std::move(machine), std::move(file), named};
 }
 
-Result<config::LoadedSettings> load(const ConfigOptions& options, const Context& context) {
-  GANTRY_TRY(const auto host, open_host(context));
-  return config::load_with_warnings(host, file_of(options, context));
+Result<config::LoadedSettings> load(const ConfigFile& file) {
+  if (file.named) GANTRY_CHECK(file.host.info(file.path));
+  return config::load_with_warnings(file.host, file.path);
 }
 
 void print_warnings(const config::LoadedSettings& loaded, const std::string& file,
                     const Context& context) {
   for (const auto& warning : loaded.warnings) {
-    fmt::print(context.err, "Note: {}: {}\n", file, warning);
+    print_note(fmt::format("{}: {}", file, warning), context);
   }
 }
 
 void print_json(const std::vector<config::EffectiveValue>& values, const Context& context) {
-  std::string rows;
-  for (const auto& value : values) {
-    rows += fmt::format("{}\n  {{\"key\": {}, \"value\": {}, \"origin\": \"{}\"}}",
-                        rows.empty() ? "" : ",", json::quote(value.key->name),
-                        json::quote(value.value), to_string(value.origin));
-  }
-  fmt::print(context.out, "[{}\n]\n", rows);
+  json::Writer out(json::Layout::Rows);
+  out.array(values, [&](const config::EffectiveValue& value) {
+    out.object([&] {
+      out.member("key", value.key->name);
+      out.member("value", value.value);
+      out.member("origin", to_string(value.origin));
+    });
+  });
+  fmt::print(context.out, "{}\n", out.text());
 }
 
 Result<int> show(const ConfigOptions& options, const Context& context) {
-  GANTRY_TRY(const auto loaded, load(options, context));
-  print_warnings(loaded, file_of(options, context), context);
+  GANTRY_TRY(const auto file, find_file(options, context));
+  GANTRY_TRY(const auto loaded, load(file));
+  print_warnings(loaded, file.path, context);
   GANTRY_TRY(auto values, config::effective_values(loaded, config::process_environment));
   if (!options.effective) {
     std::erase_if(values, [](const auto& v) { return v.origin == config::Origin::Default; });
@@ -65,7 +81,7 @@ Result<int> show(const ConfigOptions& options, const Context& context) {
   }
   if (values.empty()) {
     fmt::print(context.out, "Nothing is set in {}; --effective shows the defaults.\n",
-               file_of(options, context));
+               file.host.outside(file.path));
     return kOk;
   }
   Table table({"KEY", "VALUE", "FROM", "MEANING"});
@@ -73,26 +89,59 @@ Result<int> show(const ConfigOptions& options, const Context& context) {
     table.add({std::string(value.key->name), value.value, std::string(to_string(value.origin)),
                std::string(value.key->meaning)});
   }
-  fmt::print(context.out, "{}", table.text());
+  fmt::print(context.out, "{}", table.text(context.width));
   return kOk;
 }
 
-Result<int> check(const ConfigOptions& options, const Context& context) {
-  GANTRY_TRY(const auto host, open_host(context));
-  const auto file = file_of(options, context);
-  GANTRY_TRY(const auto loaded, config::load_with_warnings(host, file));
-  print_warnings(loaded, file, context);
+struct CheckedFile {
+  std::string path;  // as the caller sees it
+  bool exists = false;
+  bool unknown_keys = false;
+  std::vector<std::string> notes;
+};
+
+Result<CheckedFile> check_file(const ConfigFile& file) {
+  GANTRY_TRY(const auto loaded, load(file));
   auto copy = loaded.settings;
   GANTRY_CHECK(config::apply_environment(copy, config::process_environment));
-  GANTRY_CHECK(config::check_mode(copy).in(file));
-  for (const auto& word : config::describe_ignored_values(copy)) {
-    fmt::print(context.err, "Note: {}: {}\n", file, word);
+  GANTRY_CHECK(config::check_mode(copy).in(file.path));
+  CheckedFile checked{.path = file.host.outside(file.path),
+                      .exists = file.host.exists(file.path),
+                      .unknown_keys = !loaded.warnings.empty(),
+                      .notes = loaded.warnings};
+  for (const auto& word : config::describe_ignored_values(copy)) checked.notes.push_back(word);
+  return checked;
+}
+
+void print_check_json(const Result<CheckedFile>& checked, const ConfigFile& file,
+                      const Context& context) {
+  json::Writer out(json::Layout::Indented);
+  out.object([&] {
+    out.member("file", file.host.outside(file.path));
+    out.member("exists", file.host.exists(file.path));
+    out.member("valid", checked.ok());
+    out.member("error", checked.ok() ? std::nullopt : std::optional(checked.error().text()));
+    out.rows("notes", checked.ok() ? checked->notes : std::vector<std::string>(),
+             [&](const std::string& note) { out.value(note); });
+  });
+  fmt::print(context.out, "{}\n", out.text());
+}
+
+Result<int> check(const ConfigOptions& options, const Context& context) {
+  GANTRY_TRY(const auto file, find_file(options, context));
+  const auto checked = check_file(file);
+  if (context.json) {
+    print_check_json(checked, file, context);
+    return checked.ok() ? kOk : kProblem;
   }
-  const bool there = host.exists(file);
-  fmt::print(context.out, "{}: {}\n", file,
-             !there                    ? "does not exist; the defaults are used"
-             : loaded.warnings.empty() ? "is valid"
-                                       : "is valid, except for unknown keys");
+  GANTRY_CHECK(checked);
+  for (const auto& note : checked->notes) {
+    print_note(fmt::format("{}: {}", checked->path, note), context);
+  }
+  fmt::print(context.out, "{}: {}\n", checked->path,
+             !checked->exists        ? "does not exist; the defaults are used"
+             : checked->unknown_keys ? "is valid, except for unknown keys"
+                                     : "is valid");
   return kOk;
 }
 
@@ -105,20 +154,19 @@ Status write_to(const sys::Host& host, const std::string& path, const std::strin
 
 // Like NVIDIA's: writes the file (or the default file) with the changes to stdout or to a file.
 Result<int> print_changed(const ConfigOptions& options, const Context& context) {
-  GANTRY_TRY(const auto host, open_host(context));
-  const auto file = file_of(options, context);
-  auto text = host.read(file, config::kMaxConfigBytes);
+  GANTRY_TRY(const auto file, find_file(options, context));
+  auto text = file.host.read(file.path, config::kMaxConfigBytes);
   if (!text.ok() && text.error().code() != Errc::NotFound) return std::move(text).error();
-  std::string content = text.ok() ? *std::move(text) : config::default_text(host);
+  std::string content = text.ok() ? *std::move(text) : config::default_text(file.host);
   for (const auto& assignment : options.sets) {
     GANTRY_TRY(content, config::set_in_text(content, assignment));
   }
-  GANTRY_TRY(const auto loaded, config::parse(content).in(file));
-  if (!context.quiet) print_warnings(loaded, file, context);
+  GANTRY_TRY(const auto loaded, config::parse(content).in(file.path));
+  if (!context.quiet) print_warnings(loaded, file.path, context);
   if (options.in_place) {
-    GANTRY_CHECK(write_to(host, file, content));
+    GANTRY_CHECK(write_to(file.host, file.path, content));
   } else if (!options.output.empty()) {
-    GANTRY_CHECK(write_to(host, options.output, content));
+    GANTRY_CHECK(write_to(file.host, options.output, content));
   } else {
     fmt::print(context.out, "{}", content);
   }

@@ -2,6 +2,7 @@
 #include "gantry/config_manager.hpp"
 
 #include "base/sys/replace_file.hpp"
+#include "command_line/parse_arguments.hpp"
 #include "gantry/command.hpp"
 #include "node/options/config_watcher.hpp"
 
@@ -101,7 +102,7 @@ Result<int> manage(ManagerFlags& flags, std::FILE* out, std::FILE* err) {
   return kOk;
 }
 
-void add_options(CLI::App& app, ManagerFlags& flags) {
+void add_manager_options(CLI::App& app, ManagerFlags& flags) {
   auto& setting = flags.setting;
   app.add_option("--node-name", setting.node, "The name of this node")
       ->envname("NODE_NAME")
@@ -140,9 +141,9 @@ int config_manager(int argc, char** argv, std::FILE* out, std::FILE* err) {
   CLI::App app("Gives this node the configuration that its label names.", "config-manager");
   app.set_version_flag("--version", "config-manager of gantry " GANTRY_VERSION);
   ManagerFlags flags;
-  add_options(app, flags);
+  add_manager_options(app, flags);
   try {
-    app.parse(argc, argv);
+    command_line::parse_arguments(app, argc, argv);
   } catch (const CLI::CallForHelp&) {
     fmt::print(out, "{}", app.help());
     return kOk;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/json/document.hpp"
 #include "support/run_cli.hpp"
 #include "support/tree.hpp"
 
@@ -56,6 +57,46 @@ TEST(ConfigCheck, NamesWhatIsSetInVain) {
   const auto good = run_cli({"gantry", "config", "check", "--root", tree.root()});
   EXPECT_EQ(good.status, 0) << good.err;
   EXPECT_THAT(good.err, HasSubstr("features.allow-ldconfig-from-container has no effect"));
+}
+
+TEST(ConfigCheck, JsonIsJsonAlsoForAWrongFile) {
+  test::Tree tree;
+  tree.file(kFile, "[gantry]\nflavor = \"shim\"\n");
+  const auto wrong = run_cli({"gantry", "config", "check", "--json", "--root", tree.root()});
+  EXPECT_EQ(wrong.status, 1);
+  const auto said = json::Document::parse(wrong.out);
+  ASSERT_TRUE(said.ok()) << wrong.out;
+  EXPECT_EQ((*said)["valid"].boolean(), false);
+  EXPECT_THAT((*said)["error"].string().value_or(""), HasSubstr("line 2"));
+  tree.file(kFile, "[nvidia-container-cli]\nfuture = 1\n");
+  const auto good = run_cli({"gantry", "config", "check", "--json", "--root", tree.root()});
+  EXPECT_EQ(good.status, 0);
+  EXPECT_THAT(good.out, HasSubstr("nvidia-container-cli.future is unknown"));
+  EXPECT_TRUE(json::Document::parse(good.out).ok()) << good.out;
+}
+
+TEST(ConfigCheck, AFileThatWasNamedMustExist) {
+  test::Tree tree;
+  for (const auto* command : {"check", "show"}) {
+    const auto missing = run_cli({"gantry", "config", command, "-c", tree.path("missing.toml")});
+    EXPECT_EQ(missing.status, 1) << command;
+    EXPECT_THAT(missing.err, HasSubstr("missing.toml")) << command;
+  }
+}
+
+// GANTRY_ROOT and --root name a machine; the file may be the caller's own.
+TEST(ConfigCheck, FindsTheCallersFileWithARoot) {
+  test::Tree machine;
+  test::Tree mine;
+  mine.file("c.toml", "[gantry]\nflavour = \"shim\"\n");
+  const auto run =
+      run_cli({"gantry", "config", "check", "-c", mine.path("c.toml"), "--root", machine.root()});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out, mine.path("c.toml") + ": is valid\n");
+  machine.file("etc/c.toml", "[gantry]\nflavor = 1\n");
+  const auto inside =
+      run_cli({"gantry", "config", "check", "-c", "/etc/c.toml", "--root", machine.root()});
+  EXPECT_EQ(inside.status, 1) << "the machine's own file";
 }
 
 TEST(ConfigSet, ChangesTheFileAndKeepsTheRest) {

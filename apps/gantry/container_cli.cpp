@@ -3,6 +3,7 @@
 
 #include "base/core/text.hpp"
 #include "base/sys/kernel.hpp"
+#include "command_line/parse_arguments.hpp"
 #include "gantry/container_cli_log.hpp"
 #include "gantry/driver_user.hpp"
 #include "gantry/format_values.hpp"
@@ -31,10 +32,7 @@ struct GlobalOptions {
   std::string ldcache;
 };
 
-struct Failure {
-  std::string error;   // "initialization error: ..."
-  std::string remedy;  // one sentence with the command that helps
-};
+using Failure = ContainerCliFailure;
 
 Result<DriverUser> chosen_user(const sys::Host& host, const GlobalOptions& options) {
   if (options.user_given) {
@@ -93,34 +91,6 @@ std::string with_group_name(const sys::Host& host, std::string text,
   return text;
 }
 
-std::optional<Failure> not_initialized(const model::Inventory& machine) {
-  const auto& driver = machine.driver;
-  const std::string doctor = "Run `gantry doctor` for the cause and the remedy.";
-  if (driver.version.empty()) {
-    return Failure{"initialization error: nvml error: driver not loaded", doctor};
-  }
-  if (driver.nvml_error.empty()) return std::nullopt;
-  const auto error = to_lower(driver.nvml_error);
-  if (contains(error, "mismatch")) {
-    return Failure{
-        "initialization error: nvml error: driver/library version mismatch",
-        fmt::format(
-            "The kernel module is {}, the libraries are {}: reload the module or reboot. {}",
-            driver.version, driver.library_version, doctor)};
-  }
-  if (contains(error, "in time") || contains(error, "deadline")) {
-    return Failure{"initialization error: driver rpc error: timed out", doctor};
-  }
-  if (driver.library_directory.empty()) {
-    return Failure{
-        "initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object "
-        "file: no such "
-        "file or directory",
-        doctor};
-  }
-  return Failure{"initialization error: nvml error: " + driver.nvml_error, doctor};
-}
-
 // A lost GPU stays in the list because its device node still exists. Warn the reader.
 void warn_of_lost(const model::Inventory& machine, std::FILE* err) {
   for (const auto& gpu : machine.gpus) {
@@ -144,7 +114,7 @@ int fail(std::FILE* err, const Failure& failure) {
   return 1;
 }
 
-void load_modules(const sys::Host& host) {
+void load_driver_modules(const sys::Host& host) {
   const auto kernel = sys::real_kernel();
   for (const char* name : {"nvidia", "nvidia-uvm", "nvidia-modeset"}) {
     // A missing module is reported as "driver not loaded" a moment later, with its remedy.
@@ -169,46 +139,48 @@ std::string root_of(const GlobalOptions& options) {
   return environment != nullptr ? environment : "/";
 }
 
-Observation look(const GlobalOptions& options, const Print& print, const ContainerCliLog& log,
-                 std::FILE* err) {
+Observation look(const GlobalOptions& options, const Print& print, const Log& log, std::FILE* err) {
   const auto host = sys::Host::at(root_of(options));
   if (!host.ok()) return {at_start(host.error()), ""};
-  log.info(fmt::format("root {}", host->root()));
+  log.info(kContainerCliComponent, "root", {{"path", host->root()}});
   if (const auto cache = check_cache(*host, options.ldcache); !cache.ok())
     return {Failure{"ldcache error: " + cache.error().text(), ""}, ""};
-  if (options.load_kernel_modules) load_modules(*host);
+  if (options.load_kernel_modules) load_driver_modules(*host);
   const auto user = chosen_user(*host, options);
   if (!user.ok()) return {at_start(user.error()), ""};
-  log.info(fmt::format("driver process as {}:{}", user->uid, user->gid));
+  log.info(kContainerCliComponent, "user of the driver process",
+           {{"uid", user->uid}, {"gid", user->gid}});
   probe::SnapshotOptions how;
   if (!options.ldcache.empty()) how.ld_cache = options.ldcache;
-  log.info(fmt::format("loader's cache {}", how.ld_cache));
-  const auto machine = probe::snapshot(*host, how);
-  if (!machine.ok()) return {at_start(machine.error()), ""};
-  log.machine(*machine);
-  if (auto failure = find_unopenable_node(*machine, *user)) {
-    failure->remedy = with_group_name(*host, failure->remedy, *machine);
+  log.info(kContainerCliComponent, "cache of the loader", {{"path", how.ld_cache}});
+  const auto taken = probe::take_snapshot(*host, how);
+  if (!taken.ok()) return {at_start(taken.error()), ""};
+  const auto& machine = taken->inventory;
+  log_machine(log, machine);
+  if (auto failure = find_unopenable_node(machine, *user)) {
+    failure->remedy = with_group_name(*host, failure->remedy, machine);
     return {failure, ""};
   }
-  if (const auto failure = not_initialized(*machine)) return {failure, ""};
-  auto text = print(*machine);
+  if (const auto failure = initialization_failure(*taken)) return {failure, ""};
+  auto text = print(machine);
   if (!text.ok())
     return {Failure{text.error().text(), "Run `gantry info` to see the ids of this machine."}, ""};
-  warn_of_lost(*machine, err);
+  warn_of_lost(machine, err);
   return {std::nullopt, *std::move(text)};
 }
 
 int look_and_print(const GlobalOptions& options, const Print& print, std::FILE* out,
                    std::FILE* err) {
-  const auto log = ContainerCliLog::open(options.debug_file);
+  const auto log = open_container_cli_log(options.debug_file);
   if (!log.ok()) return fail(err, at_start(log.error()));
-  log->info("nvidia-container-cli of gantry " GANTRY_VERSION);
+  log->info(kContainerCliComponent, "nvidia-container-cli of gantry",
+            {{"version", GANTRY_VERSION}});
   const auto looked = look(options, print, *log, err);
   if (looked.failure) {
-    log->error(looked.failure->error);
+    log->write(LogLevel::Error, kContainerCliComponent, looked.failure->error);
     return fail(err, *looked.failure);
   }
-  log->info("done");
+  log->info(kContainerCliComponent, "done");
   fmt::print(out, "{}", looked.text);
   return 0;
 }
@@ -247,6 +219,33 @@ void add_list_options(CLI::App& list, ContainerListOptions& o) {
 
 }  // namespace
 
+std::optional<ContainerCliFailure> initialization_failure(const probe::Snapshot& machine) {
+  const auto& driver = machine.inventory.driver;
+  const std::string doctor = "Run `gantry doctor` for the cause and the remedy.";
+  if (driver.version.empty()) {
+    return Failure{"initialization error: nvml error: driver not loaded", doctor};
+  }
+  if (driver.nvml_error.empty()) return std::nullopt;
+  if (machine.nvml_failure == NVML_ERROR_LIB_RM_VERSION_MISMATCH) {
+    return Failure{
+        "initialization error: nvml error: driver/library version mismatch",
+        fmt::format(
+            "The kernel module is {}, the libraries are {}: reload the module or reboot. {}",
+            driver.version, driver.library_version, doctor)};
+  }
+  if (machine.nvml_failure == NVML_ERROR_TIMEOUT) {
+    return Failure{"initialization error: driver rpc error: timed out", doctor};
+  }
+  if (driver.library_directory.empty()) {
+    return Failure{
+        "initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object "
+        "file: no such "
+        "file or directory",
+        doctor};
+  }
+  return Failure{"initialization error: nvml error: " + driver.nvml_error, doctor};
+}
+
 int container_cli(int argc, char** argv, std::FILE* out, std::FILE* err) {
   GlobalOptions options;
   ContainerListOptions list_options;
@@ -264,7 +263,7 @@ int container_cli(int argc, char** argv, std::FILE* out, std::FILE* err) {
       "configure", "Put GPUs into a container that is starting; see configure --help");
   configure->prefix_command();
   try {
-    app.parse(argc, argv);
+    command_line::parse_arguments(app, argc, argv);
   } catch (const CLI::CallForVersion&) {
     fmt::print(out, "{}", container_version_text());
     return 0;

@@ -5,6 +5,7 @@
 
 #include "base/core/result.hpp"
 #include "gpu/model/inventory.hpp"
+#include "gpu/probe/snapshot.hpp"
 
 #include <cstdio>
 #include <optional>
@@ -14,6 +15,13 @@
 namespace gantry::cli {
 
 int container_cli(int argc, char** argv, std::FILE* out, std::FILE* err);
+
+struct ContainerCliFailure {
+  std::string error;   // "initialization error: ...", in libnvidia-container's words
+  std::string remedy;  // one sentence with the command that helps; "": none
+};
+// Why the driver cannot be used; nullopt if it can.
+std::optional<ContainerCliFailure> initialization_failure(const probe::Snapshot& machine);
 
 std::string container_version_text();
 

@@ -134,8 +134,8 @@ Status add_mig_control(const char* what, const std::optional<std::string>& ids,
   return {};
 }
 
-void add_files(const model::Inventory& machine, model::DriverFileKind kind, bool wide,
-               Listing& listing) {
+void add_driver_files(const model::Inventory& machine, model::DriverFileKind kind, bool wide,
+                      Listing& listing) {
   for (const auto& file : machine.files) {
     if (file.kind == kind && file.is_32bit != wide) listing.add(file.path);
   }
@@ -176,11 +176,11 @@ Result<std::string> container_list_text(const model::Inventory& machine,
     GANTRY_CHECK(check_imex_channel(channel));
     listing.add("/dev/nvidia-caps-imex-channels/channel" + channel);
   }
-  if (what.binaries) add_files(machine, model::DriverFileKind::Binary, true, listing);
-  if (what.libraries) add_files(machine, model::DriverFileKind::Library, true, listing);
-  if (what.compat32) add_files(machine, model::DriverFileKind::Library, false, listing);
+  if (what.binaries) add_driver_files(machine, model::DriverFileKind::Binary, true, listing);
+  if (what.libraries) add_driver_files(machine, model::DriverFileKind::Library, true, listing);
+  if (what.compat32) add_driver_files(machine, model::DriverFileKind::Library, false, listing);
   if (what.ipcs) add_sockets(machine, what, listing);
-  if (what.firmwares) add_files(machine, model::DriverFileKind::Firmware, true, listing);
+  if (what.firmwares) add_driver_files(machine, model::DriverFileKind::Firmware, true, listing);
   return listing.text();
 }
 

@@ -1,57 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/container_cli_log.hpp"
 
+#include "base/sys/unique_fd.hpp"
 #include "gantry/format_values.hpp"
 
-#include <unistd.h>
+#include <fcntl.h>
 
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <ctime>
 
 namespace gantry::cli {
 
-Result<ContainerCliLog> ContainerCliLog::open(const std::string& path) {
-  ContainerCliLog log;
-  if (path.empty()) return log;
-  log.file_.reset(std::fopen(path.c_str(), "ae"));
-  if (log.file_ == nullptr) return Error::sys(errno, fmt::format("open the debug file {}", path));
-  return log;
+Result<Log> open_container_cli_log(const std::string& path) {
+  if (!path.empty()) {
+    const sys::UniqueFd file(
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC, 0666));
+    if (!file.valid()) return Error::sys(errno, fmt::format("open the debug file {}", path));
+  }
+  return Log(LogForm::ContainerCli, 0, append_to_file(path));
 }
 
-void ContainerCliLog::line(char severity, std::string_view text) const {
-  if (file_ == nullptr) return;
-  timespec now{};
-  tm local{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  ::localtime_r(&now.tv_sec, &local);
-  // A full disk must not fail the command that is being debugged.
-  (void)std::fprintf(file_.get(), "%c%02d%02d %02d:%02d:%02d.%06ld %ld gantry] %.*s\n", severity,
-                     local.tm_mon + 1, local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec,
-                     now.tv_nsec / 1000, static_cast<long>(::getpid()),
-                     static_cast<int>(text.size()), text.data());
-  (void)std::fflush(file_.get());
-}
-
-void ContainerCliLog::machine(const model::Inventory& machine) const {
-  if (file_ == nullptr) return;
+void log_machine(const Log& log, const model::Inventory& machine) {
+  const auto component = kContainerCliComponent;
   const auto& driver = machine.driver;
-  info(fmt::format("kernel module {}, libraries {} in {}, CUDA {}", format_known(driver.version),
-                   format_known(driver.library_version), format_known(driver.library_directory),
-                   format_known(driver.cuda_version)));
-  if (!driver.nvml_error.empty()) error("NVML: " + driver.nvml_error);
+  log.info(component, "driver",
+           {{"kernel_module", format_known(driver.version)},
+            {"libraries", format_known(driver.library_version)},
+            {"directory", format_known(driver.library_directory)},
+            {"cuda", format_known(driver.cuda_version)}});
+  if (!driver.nvml_error.empty())
+    log.error(component, "NVML does not answer", {{"err", driver.nvml_error}});
   for (const auto& gpu : machine.gpus) {
-    info(fmt::format("GPU {} {} {} at {}: {}", gpu.index, format_known(gpu.uuid.text),
-                     format_known(gpu.name), gpu.pci.nvml(), format_health(gpu.health)));
+    log.info(component, "GPU",
+             {{"index", gpu.index},
+              {"uuid", format_known(gpu.uuid.text)},
+              {"name", format_known(gpu.name)},
+              {"pci", gpu.pci.nvml()},
+              {"health", format_health(gpu.health)}});
   }
-  for (const auto& node : machine.nodes) info(fmt::format("node {}: {}", node.path, node.why));
-  for (const auto& file : machine.files) info(fmt::format("file {}: {}", file.path, file.why));
+  for (const auto& node : machine.nodes)
+    log.info(component, "device node", {{"path", node.path}, {"why", node.why}});
+  for (const auto& file : machine.files)
+    log.info(component, "driver file", {{"path", file.path}, {"why", file.why}});
   for (const auto& d : machine.differences) {
-    error(fmt::format("sources disagree on {}: kernel says {}, NVML says {}", d.what, d.kernel,
-                      d.nvml));
+    log.error(component, "the kernel and NVML disagree",
+              {{"what", d.what}, {"kernel", d.kernel}, {"nvml", d.nvml}});
   }
-  for (const auto& note : machine.notes) error(note);
+  for (const auto& note : machine.notes)
+    log.error(component, "cannot read a part of the machine", {{"why", note}});
 }
 
 }  // namespace gantry::cli

@@ -2,6 +2,7 @@
 #include "gantry/container_cli.hpp"
 
 #include "base/core/text.hpp"
+#include "gpu/abi/nvml.h"
 #include "sim/machine/inject.hpp"
 #include "support/machine.hpp"
 #include "support/run_cli.hpp"
@@ -15,6 +16,7 @@ namespace {
 
 using test::Machine;
 using test::run_cli;
+using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -96,6 +98,38 @@ TEST(ContainerCli, ListsALostGpuAndSaysSo) {
   EXPECT_THAT(run.err, HasSubstr("is lost: "));
 }
 
+std::string initialization_error(const Machine& machine) {
+  const auto taken = probe::take_snapshot(machine.host(), {.deadline = 1s});
+  if (!taken.ok()) return taken.error().text();
+  const auto failure = initialization_failure(*taken);
+  return failure ? failure->error : "";
+}
+
+TEST(ContainerCli, ADriverThatHangsTimesOut) {
+  const Machine silent("h200");
+  ASSERT_TRUE(
+      sim::inject_fault(silent.root(), {.function = "nvmlInit_v2", .delay_ms = 60'000}).ok());
+  EXPECT_EQ(initialization_error(silent), "initialization error: driver rpc error: timed out");
+}
+
+TEST(ContainerCli, NvmlsCodeDecidesWhichErrorIsSaid) {
+  const Machine healthy("h200");
+  EXPECT_EQ(initialization_error(healthy), "");
+  const Machine late("h200");
+  ASSERT_TRUE(
+      sim::inject_fault(late.root(), {.function = "nvmlInit_v2", .result = NVML_ERROR_TIMEOUT})
+          .ok());
+  EXPECT_EQ(initialization_error(late), "initialization error: driver rpc error: timed out");
+  const Machine mismatch("mismatch");
+  EXPECT_EQ(initialization_error(mismatch),
+            "initialization error: nvml error: driver/library version mismatch");
+  const Machine unknown("h200");
+  ASSERT_TRUE(
+      sim::inject_fault(unknown.root(), {.function = "nvmlInit_v2", .result = NVML_ERROR_UNKNOWN})
+          .ok());
+  EXPECT_THAT(initialization_error(unknown), HasSubstr("nvml error: nvmlInit_v2: NVML_ERROR_UNK"));
+}
+
 TEST(ContainerCli, AddsWhatItFoundToTheDebugFile) {
   const Machine machine("h200");
   const test::Tree place;
@@ -107,10 +141,11 @@ TEST(ContainerCli, AddsWhatItFoundToTheDebugFile) {
   }
   const auto log = place.host().read("/debug.log");
   ASSERT_TRUE(log.ok());
-  EXPECT_THAT(*log, HasSubstr("gantry] kernel module 580.159.04, libraries 580.159.04"));
-  const auto first = log->find("GPU 0 GPU-");
+  EXPECT_THAT(*log,
+              HasSubstr(R"(gantry] driver kernel_module="580.159.04" libraries="580.159.04")"));
+  const auto first = log->find(R"(GPU index=0 uuid="GPU-)");
   ASSERT_NE(first, std::string::npos);
-  EXPECT_NE(log->find("GPU 0 GPU-", first + 1), std::string::npos);
+  EXPECT_NE(log->find(R"(GPU index=0 uuid="GPU-)", first + 1), std::string::npos);
   const auto run = run_cli({"nvidia-container-cli", "-d", place.path("no/where"), "info"});
   EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.err, HasSubstr("initialization error: open the debug file"));

@@ -64,6 +64,12 @@ std::vector<Node> control_nodes(const procfs::CharMajors& majors) {
   return nodes;
 }
 
+// The file has the capabilities of 32 GPUs, however many there are.
+bool is_of_gpu_beyond(const procfs::MigMinor& row, std::uint32_t gpus) {
+  using enum procfs::MigMinorKind;
+  return (row.node == GpuInstance || row.node == ComputeInstance) && row.gpu >= gpus;
+}
+
 // Every node that the driver could have, whether it exists or not.
 Result<std::vector<Node>> all_nodes(const sys::Host& machine) {
   const auto majors = majors_of(machine);
@@ -80,6 +86,7 @@ Result<std::vector<Node>> all_nodes(const sys::Host& machine) {
   if (const auto major = majors.of("nvidia-caps")) {
     GANTRY_TRY(const auto capabilities, driver::read_mig_minors(machine));
     for (const auto& row : capabilities.rows) {
+      if (is_of_gpu_beyond(row, minor)) continue;
       nodes.push_back({driver::capability_node(row.minor), *major, row.minor});
     }
   }
@@ -110,8 +117,8 @@ std::string joined(const std::string& root, std::string_view path) {
 }
 
 // Runs the machine's modprobe, or the one in the driver root that the flag named.
-Status load_modules(const SystemOptions& options, const sys::Host& machine, sys::Kernel& kernel,
-                    const Context& context) {
+Status load_named_modules(const SystemOptions& options, const sys::Host& machine,
+                          sys::Kernel& kernel, const Context& context) {
   for (const auto* name : kModules) {
     if (options.dry_run) {
       fmt::print(context.out, "modprobe {}\n", name);
@@ -167,7 +174,7 @@ Result<int> create_device_nodes(const SystemOptions& options, const Context& con
   GANTRY_TRY(const auto machine, sys::Host::at(context.root));
   GANTRY_TRY(const auto devices, device_host(options, context));
   const auto kernel = sys::real_kernel();
-  if (options.load_modules) GANTRY_CHECK(load_modules(options, machine, *kernel, context));
+  if (options.load_modules) GANTRY_CHECK(load_named_modules(options, machine, *kernel, context));
   if (options.control_devices) {
     GANTRY_CHECK(make_nodes(control_nodes(majors_of(machine)), options, devices, *kernel, context));
   }
@@ -183,7 +190,7 @@ Result<int> create_char_links(const SystemOptions& options, const Context& conte
   GANTRY_TRY(const auto machine, sys::Host::at(context.root));
   GANTRY_TRY(const auto devices, device_host(options, context));
   const auto kernel = sys::real_kernel();
-  if (options.load_modules) GANTRY_CHECK(load_modules(options, machine, *kernel, context));
+  if (options.load_modules) GANTRY_CHECK(load_named_modules(options, machine, *kernel, context));
   if (options.create_nodes) {
     GANTRY_CHECK(make_nodes(control_nodes(majors_of(machine)), options, devices, *kernel, context));
   }

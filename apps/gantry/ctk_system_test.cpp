@@ -8,6 +8,7 @@ namespace gantry::cli {
 namespace {
 
 using test::run_cli;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -48,14 +49,19 @@ TEST_F(NvidiaCtkSystem, LinksEverythingTheDriverCouldHave) {
     tree_.file(directory + "vendor", "0x10de\n").file(directory + "device", "0x2335\n");
     tree_.file(directory + "class", "0x030200\n");
   }
-  tree_.file("proc/driver/nvidia-caps/mig-minors", "config 1\nmonitor 2\ngpu0/gi1/access 12\n");
+  tree_.file("proc/driver/nvidia-caps/mig-minors",
+             "config 1\nmonitor 2\ngpu0/gi1/access 12\n"
+             "gpu1/gi1/ci0/access 148\ngpu2/gi0/access 273\ngpu31/gi14/ci7/access 4322\n");
   const auto run =
       run_cli({"nvidia-ctk", "system", "create-dev-char-symlinks", "--create-all", "--dry-run"});
   ASSERT_EQ(run.status, 0) << run.err;
-  for (const auto* part : {"ln -s ../nvidia1 ", "/dev/char/195:1\n", "ln -s ../nvidia-uvm-tools ",
-                           "/dev/char/238:1\n", "ln -s ../nvidia-caps/nvidia-cap12 "}) {
+  for (const auto* part :
+       {"ln -s ../nvidia1 ", "/dev/char/195:1\n", "ln -s ../nvidia-uvm-tools ", "/dev/char/238:1\n",
+        "ln -s ../nvidia-caps/nvidia-cap12 ", "ln -s ../nvidia-caps/nvidia-cap148 "}) {
     EXPECT_THAT(run.out, HasSubstr(part));
   }
+  // The driver lists the capabilities of 32 GPUs; this machine has two.
+  EXPECT_THAT(run.out, AllOf(Not(HasSubstr("nvidia-cap273")), Not(HasSubstr("nvidia-cap4322"))));
   EXPECT_EQ(link("195:0"), "(absent)");
 }
 

@@ -7,6 +7,7 @@
 #include "gantry/commands.hpp"
 #include "gantry/doctor_cluster.hpp"
 #include "gantry/doctor_shares.hpp"
+#include "gantry/terminal.hpp"
 #include "gpu/probe/snapshot.hpp"
 
 #include <unistd.h>
@@ -24,6 +25,7 @@ struct DoctorOptions {
   doctor::CheckSelection selection;
   std::string explain;
   bool list = false;
+  bool all = false;
   bool markdown = false;
   bool fix = false;
   std::string fix_names;  // "a,b"
@@ -39,7 +41,7 @@ int list_checks(const DoctorOptions& options, const Context& context) {
   return kOk;
 }
 
-int explain(const DoctorOptions& options, const Context& context) {
+int explain_check(const DoctorOptions& options, const Context& context) {
   const auto checks = doctor::select(doctor::all_checks(), {.only = {options.explain}, .skip = {}});
   if (!checks.ok()) {
     fmt::print(context.err, "gantry doctor: {}\n", checks.error().text());
@@ -51,12 +53,12 @@ int explain(const DoctorOptions& options, const Context& context) {
   }
   for (const auto* check : *checks) {
     fmt::print(context.out, "{}{}", check == checks->front() ? "" : "\n",
-               doctor::explain_text(*check, {}));
+               doctor::explain_text(*check, {.width = context.width}));
   }
   return kOk;
 }
 
-bool ask(const doctor::CheckResult& outcome, const std::vector<doctor::Action>& actions) {
+bool confirm_fix(const doctor::CheckResult& outcome, const std::vector<doctor::Action>& actions) {
   fmt::print(stderr, "{}: {}\n  this would:\n", outcome.check->id,
              printable_lines(outcome.finding.summary));
   for (const auto& action : actions)
@@ -71,7 +73,7 @@ doctor::FixOptions fix_options(const DoctorOptions& options, const Context& cont
   doctor::FixOptions fix;
   for (auto name : split(options.fix_names, ',')) fix.named.emplace_back(trim(name));
   const bool person = !context.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
-  if (person) fix.ask = ask;
+  if (person) fix.ask = confirm_fix;
   return fix;
 }
 
@@ -82,13 +84,23 @@ void print_report(const DoctorOptions& options, const Context& context,
                doctor::report_json(repair.outcomes, repair.fixes, facts.guest()));
     return;
   }
-  const doctor::Style style{.color = context.color};
-  if (options.fix) fmt::print(context.out, "{}", doctor::fixes_text(repair.fixes, style));
-  fmt::print(context.out, "{}{}", doctor::report_text(repair.outcomes, style),
-             doctor::describe_unreadable(repair.outcomes, facts.host()));
+  // Checks that the user named are shown whatever their result.
+  const bool all = options.all || !options.selection.only.empty();
+  const doctor::Style style{.color = context.color,
+                            .width = context.width,
+                            .detail = all ? doctor::Detail::All : doctor::Detail::Findings};
+  auto* const out = context.painted_out();
+  if (options.fix) fmt::print(out, "{}", doctor::fixes_text(repair.fixes, style));
+  fmt::print(out, "{}", doctor::report_text(repair.outcomes, style));
+  fmt::print(context.out, "{}", doctor::describe_unreadable(repair.outcomes, facts.host()));
   if (!options.fix && doctor::has_safe_fix(repair.outcomes)) {
     fmt::print(context.out, "Safe remedies can be applied: sudo {}\n",
                doctor::fix_command(facts.host(), ""));
+  }
+  if (facts.gpu_functions().empty() && facts.inventory().gpus.empty()) {
+    fmt::print(context.out,
+               "To try Gantry without a GPU, create a simulated machine:\n"
+               "  gantry sim create h200 --root /tmp/h200 && gantry doctor --root /tmp/h200\n");
   }
 }
 
@@ -104,7 +116,7 @@ Result<int> examine(const DoctorOptions& options, const Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   probe::SnapshotOptions how;
   how.deadline = std::chrono::milliseconds(static_cast<long>(options.deadline_seconds * 1000));
-  GANTRY_TRY(auto inventory, probe::snapshot(host, how));
+  GANTRY_TRY(auto inventory, while_waiting(context, [&] { return probe::snapshot(host, how); }));
   const auto kernel = sys::real_kernel();
   auto sources = doctor::live_sources();
   sources.this_machine = kernel->is_this_machine(host);
@@ -126,9 +138,9 @@ Result<int> examine(const DoctorOptions& options, const Context& context) {
   return doctor::count(repair.outcomes).fail == 0 ? kOk : kProblem;
 }
 
-Result<int> run(const DoctorOptions& options, const Context& context) {
+Result<int> run_doctor(const DoctorOptions& options, const Context& context) {
   if (options.list) return list_checks(options, context);
-  if (!options.explain.empty()) return explain(options, context);
+  if (!options.explain.empty()) return explain_check(options, context);
   return examine(options, context);
 }
 
@@ -148,6 +160,7 @@ void add_doctor(CLI::App& app, Context& context, Action& chosen) {
       ->delimiter(',')
       ->type_name("ID,...");
   command->add_option("--explain", options->explain, "Explain one check")->type_name("ID");
+  command->add_flag("--all", options->all, "Also show checks that passed or were skipped");
   auto* list = command->add_flag("--list", options->list, "List all checks");
   command
       ->add_flag("--markdown", options->markdown, "With --list: print the table of docs/doctor.md")
@@ -167,6 +180,7 @@ void add_doctor(CLI::App& app, Context& context, Action& chosen) {
                   ->type_name("[ID,...]");
   add_examples(*command,
                "  gantry doctor                        # only look, change nothing\n"
+               "  gantry doctor --all                  # also what passed or was skipped\n"
                "  gantry doctor --explain numa.unknown\n"
                "  sudo gantry doctor --fix             # make nodes, load modules\n"
                "  sudo gantry doctor --fix=persistence.off\n"
@@ -174,7 +188,7 @@ void add_doctor(CLI::App& app, Context& context, Action& chosen) {
                "  gantry doctor --json --only 'node.*'");
   command->callback([options, fix, &chosen] {
     options->fix = fix->count() > 0;
-    chosen = [options](Context& ctx) { return run(*options, ctx); };
+    chosen = [options](Context& ctx) { return run_doctor(*options, ctx); };
   });
 }
 

@@ -12,17 +12,17 @@
 namespace gantry::cli {
 namespace {
 
-constexpr std::chrono::seconds kTimeout{3};
+constexpr std::chrono::seconds kClusterTimeout{3};
 
 bool may_be_asked(const ClusterFlags& flags, const sys::Host& host) {
   if (!flags.kubeconfig.empty() || std::getenv("KUBERNETES_SERVICE_HOST") != nullptr) return true;
   return host.is_live() && host.exists("/var/lib/kubelet/config.yaml");
 }
 
-doctor::ClusterView ask(const ClusterFlags& flags) {
+doctor::ClusterView read_cluster(const ClusterFlags& flags) {
   auto access = kube::find_client_config(flags.kubeconfig, kube::Caller::Person);
   if (!access.ok()) return {.error = access.error().text()};
-  kube::Api api(*std::move(access), kTimeout);
+  kube::Api api(*std::move(access), kClusterTimeout);
   const auto node = api.get(kube::node_path(kube::node_name(flags.node)));
   if (!node.ok()) return {.error = node.error().text()};
   const auto classes = api.get("/apis/node.k8s.io/v1/runtimeclasses?limit=500");
@@ -38,7 +38,7 @@ std::optional<doctor::ClusterView> query_cluster(const ClusterFlags& flags, cons
     return check->id.starts_with("cluster.");
   });
   if (!wanted || !may_be_asked(flags, host)) return std::nullopt;
-  return ask(flags);
+  return read_cluster(flags);
 }
 
 }  // namespace gantry::cli

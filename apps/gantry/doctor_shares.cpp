@@ -5,6 +5,7 @@
 #include "gantry/share_commands.hpp"
 #include "gpu/abi/fence.h"
 #include "sharing/backend/fence_libraries.hpp"
+#include "sharing/daemon/life_sign.hpp"
 #include "sharing/daemon/share_record.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +17,7 @@
 namespace gantry::cli {
 namespace {
 
-constexpr std::chrono::seconds kTimeout{3};
+constexpr std::chrono::seconds kDaemonTimeout{3};
 constexpr std::size_t kLibraryBytes = std::size_t{16} << 20;
 
 std::int64_t seconds_since(std::int64_t unix_ms) {
@@ -67,14 +68,17 @@ void note_beside(const daemon::GpuState& gpu, doctor::SharesView& view) {
                            .memory = human_bytes(stranger.memory_used)});
 }
 
-void ask(const sys::Host& host, doctor::SharesView& view) {
-  auto client = daemon::Client::connect_to_ready(host);
+void ask_daemon(const sys::Host& host, doctor::SharesView& view) {
+  auto client = daemon::Client::connect_to_ready(host, kDaemonTimeout);
   if (!client.ok()) {
     view.only_root = client.error().code() == Errc::Denied;
-    view.no_answer_reason = client.error().text();
+    const auto sign = daemon::read_life_sign(host);
+    if (client.error().code() == Errc::Timeout && sign)
+      view.hung_pid = static_cast<std::uint64_t>(sign->process.pid);
+    view.no_answer_reason = client.error().cause();
     return;
   }
-  client->set_timeout(kTimeout);
+  client->set_timeout(kDaemonTimeout);
   const auto states = client->list();
   if (!states.ok()) {
     view.no_answer_reason = states.error().text();
@@ -108,7 +112,7 @@ std::optional<doctor::SharesView> query_share_daemon(
     view.only_root = view.only_root || problem.code() == Errc::Denied;
     view.unreadable.push_back(problem.text());
   }
-  if (!view.names.empty() || !view.unreadable.empty()) ask(host, view);
+  if (!view.names.empty() || !view.unreadable.empty()) ask_daemon(host, view);
   return view;
 }
 

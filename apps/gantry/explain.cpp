@@ -34,11 +34,12 @@ Explanation foresee(const oci::Container& container, const sys::Host& host,
   record.asked = decision->asked;
   record.decided = decision->reasons;
   record.notes = decision->warnings;
-  const auto injection = injector.plan(*std::move(decision));
+  const auto injection = injector.plan(*std::move(decision), container);
   if (!injection.ok()) {
     explanation.failure = injection.error().text();
     return explanation;
   }
+  record.notes = injection->decision.warnings;
   record.edits = injection->edits;
   if (!record.edits.empty()) record.flavour = runtime::to_string(injection->flavour);
   record.notes.insert(record.notes.end(), injection->notes.begin(), injection->notes.end());
@@ -86,7 +87,7 @@ struct ExplainOptions {
   std::string container;
 };
 
-Result<int> explain(const ExplainOptions& options, Context& context) {
+Result<int> explain_container(const ExplainOptions& options, Context& context) {
   auto environment = [&](std::string_view name) -> std::optional<std::string> {
     if (name == "GANTRY_ROOT") return context.root;
     return config::process_environment(name);
@@ -134,7 +135,8 @@ void add_explain(CLI::App& app, Context& context, Action& chosen) {
                "  gantry explain web                # a container of docker or podman\n"
                "  gantry explain 3f2a --json        # by the first characters of its id\n"
                "  gantry explain ./bundle           # before it is created\n");
-  command->callback([=, &chosen] { chosen = [=](Context& c) { return explain(*options, c); }; });
+  command->callback(
+      [=, &chosen] { chosen = [=](Context& c) { return explain_container(*options, c); }; });
 }
 
 }  // namespace gantry::cli

@@ -2,18 +2,19 @@
 #include "gantry/explain_text.hpp"
 
 #include "base/core/text.hpp"
-#include "base/json/patch.hpp"
+#include "base/json/writer.hpp"
 #include "gantry/table.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <map>
+#include <optional>
 
 namespace gantry::cli {
 namespace {
 
-std::string list(std::string_view title, const std::vector<std::string>& sentences) {
+std::string titled_list(std::string_view title, const std::vector<std::string>& sentences) {
   if (sentences.empty()) return {};
   std::string text = fmt::format("\n{}\n", title);
   for (const auto& sentence : sentences) text += fmt::format("  {}\n", sentence);
@@ -65,10 +66,10 @@ std::string other_edits(const model::ContainerEdits& edits) {
         fmt::format("{} library names in the image's ld.so.cache", edits.libraries.size()));
   }
   for (const auto& file : edits.files) words.push_back(fmt::format("{}: {}", file.path, file.why));
-  return list("Also", words);
+  return titled_list("Also", words);
 }
 
-std::string headline(const Explanation& explanation) {
+std::string explanation_headline(const Explanation& explanation) {
   const auto& record = explanation.record;
   const auto who = record.id.empty()
                        ? fmt::format("Bundle {}", record.bundle)
@@ -132,38 +133,30 @@ runtime::ContainerRecord record_from_config(const json::Document& config,
 
 std::string explanation_text(const Explanation& explanation) {
   const auto& record = explanation.record;
-  auto text = headline(explanation);
+  auto text = explanation_headline(explanation);
   text += nodes_table(record.edits) + mounts_table(record.edits) + hooks_table(record.edits);
   text += other_edits(record.edits);
-  text += list("Asked", record.asked);
-  text += list("Decided", record.decided);
-  if (!explanation.failure.empty()) text += list("Cannot", {explanation.failure});
-  text += list("Notes", record.notes);
-  text += list("", record.edits.notes);
+  text += titled_list("Asked", record.asked);
+  text += titled_list("Decided", record.decided);
+  if (!explanation.failure.empty()) text += titled_list("Cannot", {explanation.failure});
+  text += titled_list("Notes", record.notes);
+  text += titled_list("", record.edits.notes);
   if (!record.flavour.empty()) {
-    text += list(fmt::format("Flavour {}", record.flavour), flavour_limits(record.flavour));
+    text += titled_list(fmt::format("Flavour {}", record.flavour), flavour_limits(record.flavour));
   }
   return text;
 }
 
 std::string explanation_json(const Explanation& explanation) {
-  const auto document = json::Document::parse(runtime::to_json(explanation.record));
-  GANTRY_ASSERT(document.ok());
-  json::Patch patch;
-  patch.set({"created"}, explanation.created ? "true" : "false");
-  patch.set({"failure"}, explanation.failure.empty() ? "null" : json::quote(explanation.failure));
-  patch.set({"limits"}, "[]");
-  Result<std::string> text = patch.apply(*document);
-  GANTRY_ASSERT(text.ok());
-  const auto again = json::Document::parse(*text);
-  GANTRY_ASSERT(again.ok());
-  json::Patch limits;
-  for (const auto& limit : flavour_limits(explanation.record.flavour)) {
-    limits.append({"limits"}, json::quote(limit));
-  }
-  text = limits.apply(*again);
-  GANTRY_ASSERT(text.ok());
-  return *std::move(text);
+  json::Writer out;
+  out.object([&] {
+    runtime::write_members(out, explanation.record);
+    out.member("created", explanation.created);
+    out.member("failure",
+               explanation.failure.empty() ? std::nullopt : std::optional(explanation.failure));
+    out.array("limits", flavour_limits(explanation.record.flavour));
+  });
+  return out.text() + "\n";
 }
 
 }  // namespace gantry::cli

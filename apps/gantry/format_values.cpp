@@ -20,6 +20,8 @@ std::string format_mig(const model::Mig& mig) {
   if (mig.current == model::MigMode::Unknown) return "?";
   if (mig.current == model::MigMode::Unsupported) return "-";
   if (mig.current == model::MigMode::Disabled) return "off";
+  // Only NVML knows the pending mode, and only NVML can list the instances.
+  if (mig.instances.empty() && mig.pending == model::MigMode::Unknown) return "on, instances ?";
   return fmt::format("on, {} instance{}", mig.instances.size(),
                      mig.instances.size() == 1 ? "" : "s");
 }

@@ -10,7 +10,7 @@ namespace gantry::cli {
 
 std::string format_known(const std::string& text);        // "?" if empty
 std::string format_numa(const std::optional<int>& node);  // "0", "unknown" for sysfs's -1
-std::string format_mig(const model::Mig& mig);            // "-", "off", "on", "on, 7 instances"
+std::string format_mig(const model::Mig& mig);            // "-", "off", "on, 7 instances"
 std::string format_health(const model::Health& health);   // "ok", "degraded: reason", ...
 std::string format_memory(const std::optional<std::uint64_t>& bytes);  // "143771 MiB"
 std::string format_link(const model::Link& link);                      // "X", "NV18", "PIX"

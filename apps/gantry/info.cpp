@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry info: prints the machine's GPUs as a table or as the inventory's JSON.
 #include "base/core/printable.hpp"
+#include "base/sys/shell_command.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/format_values.hpp"
 #include "gantry/table.hpp"
+#include "gantry/terminal.hpp"
 #include "gpu/model/inventory_json.hpp"
 #include "gpu/probe/snapshot.hpp"
 
@@ -23,7 +25,7 @@ struct InfoOptions {
   Deadline deadline;
 };
 
-std::string headline(const model::Inventory& machine) {
+std::string machine_headline(const model::Inventory& machine) {
   const auto& driver = machine.driver;
   const auto count = machine.gpus.size();
   const auto gpus = fmt::format("{} GPU{}", count, count == 1 ? "" : "s");
@@ -52,7 +54,7 @@ model::Health own_health(model::Health health, const SharedReasons& shared) {
   return health;
 }
 
-std::string gpu_table(const model::Inventory& machine) {
+std::string gpu_table(const model::Inventory& machine, std::size_t width) {
   Table table({"GPU", "NAME", "MEMORY", "BUS", "NUMA", "MIG", "UUID", "HEALTH"});
   const auto shared = shared_reasons(machine);
   for (const auto& gpu : machine.gpus) {
@@ -60,14 +62,31 @@ std::string gpu_table(const model::Inventory& machine) {
                gpu.pci.sysfs(), format_numa(gpu.numa_node), format_mig(gpu.mig),
                format_known(gpu.uuid.text), format_health(own_health(gpu.health, shared))});
   }
-  auto text = table.empty() ? "" : "\n" + table.text();
+  auto text = table.empty() ? "" : "\n" + table.text(width);
   for (const auto& [reason, gpus] : shared) {
     text += fmt::format("\nGPU {}: {}\n", fmt::join(gpus, ", "), reason);
   }
   return text;
 }
 
-std::string mig_table(const model::Inventory& machine) {
+std::string format_watts(const std::optional<int>& milliwatts) {
+  return milliwatts ? fmt::format("{:.1f} W", *milliwatts / 1000.0) : std::string("?");
+}
+
+std::string load_table(const model::Inventory& machine, std::size_t width) {
+  Table table({"GPU", "UTILISATION", "MEMORY USED", "POWER", "LIMIT", "TEMPERATURE"});
+  for (const auto& gpu : machine.gpus) {
+    const auto& now = gpu.telemetry;
+    table.add({fmt::to_string(gpu.index),
+               now.utilization_percent ? fmt::format("{} %", *now.utilization_percent) : "?",
+               format_memory(now.memory_used_bytes), format_watts(now.power_milliwatts),
+               format_watts(now.power_limit_milliwatts),
+               now.temperature_celsius ? fmt::format("{} C", *now.temperature_celsius) : "?"});
+  }
+  return table.empty() ? "" : "\n" + table.text(width);
+}
+
+std::string mig_table(const model::Inventory& machine, std::size_t width) {
   Table table({"MIG", "PROFILE", "MEMORY", "UUID"});
   for (const auto& gpu : machine.gpus) {
     for (const auto& mig : gpu.mig.instances) {
@@ -75,11 +94,11 @@ std::string mig_table(const model::Inventory& machine) {
                  format_memory(mig.memory_bytes), mig.uuid.text});
     }
   }
-  return table.empty() ? "" : "\n" + table.text();
+  return table.empty() ? "" : "\n" + table.text(width);
 }
 
 // GPUs that are not bound to the nvidia driver: the usual answer to "where is my card?".
-std::string unbound_gpu_table(const model::Inventory& machine) {
+std::string unbound_gpu_table(const model::Inventory& machine, std::size_t width) {
   Table table({"NOT BOUND TO NVIDIA", "ID", "CLASS", "DRIVER", "IOMMU GROUP"});
   for (const auto& function : machine.functions) {
     if (!function.is_gpu() || function.driver == "nvidia") continue;
@@ -89,19 +108,19 @@ std::string unbound_gpu_table(const model::Inventory& machine) {
                function.driver.empty() ? "none" : function.driver,
                function.iommu_group ? fmt::to_string(*function.iommu_group) : "none"});
   }
-  return table.empty() ? "" : "\n" + table.text();
+  return table.empty() ? "" : "\n" + table.text(width);
 }
 
-std::string remarks(const model::Inventory& machine) {
+std::string remarks(const model::Inventory& machine, const Context& context) {
   std::string text;
   if (!machine.driver.nvml_error.empty())
-    text += fmt::format("NVML: {}{}\n", machine.driver.nvml_error,
+    text += fmt::format("NVML: {}{}\n", sys::with_root(machine.driver.nvml_error, context.root),
                         machine.gpus.empty() ? "" : "; \"?\" marks values that only NVML has");
   for (const auto& d : machine.differences) {
     text += fmt::format("Sources disagree on {}: kernel says {}, NVML says {}\n", d.what, d.kernel,
                         d.nvml);
   }
-  for (const auto& note : machine.notes) text += note + "\n";
+  for (const auto& note : machine.notes) text += sys::with_root(note, context.root) + "\n";
   return text.empty() ? "" : "\n" + text;
 }
 
@@ -117,16 +136,20 @@ Result<int> info(const InfoOptions& options, Context& context) {
   how.deadline = options.deadline.duration();
   how.parts.load = options.load;
   if (options.without_nvml) how.nvml = probe::NvmlUse::Skip;
-  GANTRY_TRY(const auto machine, probe::snapshot(host, how));
+  GANTRY_TRY(const auto machine,
+             while_waiting(context, [&] { return probe::snapshot(host, how); }));
   if (context.json) {
     fmt::print(context.out, "{}", model::to_json(machine));
   } else {
+    const auto width = context.columns;
     fmt::print(context.out, "{}",
-               printable_lines(headline(machine) + gpu_table(machine) + mig_table(machine) +
-                               unbound_gpu_table(machine) + remarks(machine)));
+               printable_lines(machine_headline(machine) + gpu_table(machine, width) +
+                               (options.load ? load_table(machine, width) : "") +
+                               mig_table(machine, width) + unbound_gpu_table(machine, width) +
+                               remarks(machine, context)));
   }
   const bool well = is_well(machine) || (options.without_nvml && !machine.gpus.empty());
-  if (!well) fmt::print(context.err, "Run `gantry doctor` for causes and remedies.\n");
+  if (!well) point_to_doctor(context);
   return well ? kOk : kProblem;
 }
 
@@ -144,6 +167,7 @@ void add_info(CLI::App& app, Context& context, Action& chosen) {
   add_examples(*command,
                "  gantry info                       # a table\n"
                "  gantry info --json | jq .gpus     # for programs; docs/inventory-json.md\n"
+               "  gantry info --load                # also utilisation, memory in use and power\n"
                "  gantry info --root /tmp/machine   # a simulated machine, or /host in a pod\n");
   command->callback([=, &chosen] { chosen = [=](Context& c) { return info(*options, c); }; });
 }

@@ -20,7 +20,7 @@
 namespace gantry::cli {
 namespace {
 
-enum class CommandName : std::uint8_t { Gantry, Gpushare };
+enum class InspectName : std::uint8_t { Gantry, Gpushare };
 
 struct InspectFlags {
   std::string node;
@@ -40,18 +40,18 @@ Error nothing_shared(const InspectFlags& flags) {
           "deploy/gpushare, then kubectl label node NODE gpushare=true"};
 }
 
-std::string shown(report::Views views, const InspectFlags& flags, CommandName called_as,
+std::string shown(report::Views views, const InspectFlags& flags, InspectName called_as,
                   const Context& context) {
   if (context.json || flags.output == "json") return report::to_json(views);
   if (flags.details) return report::details(views);
   if (flags.output == "wide") return report::wide(views);
   const bool bars = flags.output == "bars" ||
-                    (flags.output.empty() && called_as == CommandName::Gantry && context.color);
+                    (flags.output.empty() && called_as == InspectName::Gantry && context.color);
   if (!bars) return report::summary(views);
   return report::bars(views, context.color ? report::ColorMode::Colors : report::ColorMode::Plain);
 }
 
-Result<int> inspect_cluster(const InspectFlags& flags, CommandName called_as, Context& context) {
+Result<int> inspect_cluster(const InspectFlags& flags, InspectName called_as, Context& context) {
   GANTRY_TRY(auto access, kube::find_client_config(flags.kubeconfig, kube::Caller::Person));
   kube::Api api(std::move(access));
   GANTRY_TRY(
@@ -61,11 +61,12 @@ Result<int> inspect_cluster(const InspectFlags& flags, CommandName called_as, Co
   const auto views = survey.views();
   const bool json = context.json || flags.output == "json";
   if (views.empty() && !json) return nothing_shared(flags);
-  fmt::print(context.out, "{}", shown(views, flags, called_as, context));
+  fmt::print(context.painted_out(), "{}", shown(views, flags, called_as, context));
   return kOk;
 }
 
-void add_options(CLI::App& command, const std::shared_ptr<InspectFlags>& flags, Context& context) {
+void add_inspect_options(CLI::App& command, const std::shared_ptr<InspectFlags>& flags,
+                         Context& context) {
   command.add_option("NODE", flags->node, "Show only this node");
   command.add_flag("-d,--details", flags->details,
                    "Show a table for each node, with a line for each pod");
@@ -108,9 +109,9 @@ void add_inspect(CLI::App& app, Context& context, Action& chosen) {
   auto flags = std::make_shared<InspectFlags>();
   auto* command = app.add_subcommand(
       "inspect", "The cluster's shared GPUs: used and total memory, and what each pod uses");
-  add_options(*command, flags, context);
+  add_inspect_options(*command, flags, context);
   command->callback([=, &chosen] {
-    chosen = [=](Context& c) { return inspect_cluster(*flags, CommandName::Gantry, c); };
+    chosen = [=](Context& c) { return inspect_cluster(*flags, InspectName::Gantry, c); };
   });
 }
 
@@ -120,9 +121,9 @@ int inspect_gpushare(int argc, char** argv, std::FILE* out, std::FILE* err) {
   auto flags = std::make_shared<InspectFlags>();
   auto* command =
       app.add_subcommand("gpushare", "Shared GPUs of the cluster, in gpushare's tables");
-  add_options(*command, flags, context);
+  add_inspect_options(*command, flags, context);
   const Action chosen = [=](Context& c) {
-    return inspect_cluster(*flags, CommandName::Gpushare, c);
+    return inspect_cluster(*flags, InspectName::Gpushare, c);
   };
   auto kept = go_flags(argc, argv);
   std::string name = "gpushare";

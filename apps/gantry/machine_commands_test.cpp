@@ -15,6 +15,7 @@ namespace {
 
 using test::Machine;
 using test::run_cli;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -26,6 +27,25 @@ TEST(Info, ShowsEveryGpuOfAHealthyMachine) {
   EXPECT_THAT(run.out, HasSubstr("CUDA 13.0"));
   EXPECT_THAT(run.out, HasSubstr("143771 MiB"));
   EXPECT_THAT(run.out, Not(HasSubstr("disagree")));
+}
+
+TEST(Info, LoadAddsWhatEachGpuDoesNow) {
+  const Machine machine("h200");
+  const auto plain = run_cli({"gantry", "info", "--root", machine.root()});
+  EXPECT_THAT(plain.out, Not(HasSubstr("UTILISATION")));
+  const auto loaded = run_cli({"gantry", "info", "--load", "--root", machine.root()});
+  EXPECT_THAT(loaded.out, ContainsRegex("GPU +UTILISATION +MEMORY USED +POWER +LIMIT +TEMPERATURE\n"
+                                        "0 +0 % +[0-9]+ MiB +[0-9.]+ W +[0-9.]+ W +[0-9]+ C\n"));
+}
+
+TEST(Info, DoesNotCountInstancesThatOnlyNvmlCouldList) {
+  Machine machine("mismatch");  // NVML does not start
+  const auto base = "/proc/driver/nvidia/capabilities/gpu0/mig/gi1";
+  machine.file(std::string(base) + "/access", "DeviceFileMinor: 12\n");
+  machine.file(std::string(base) + "/ci0/access", "DeviceFileMinor: 13\n");
+  const auto run = run_cli({"gantry", "info", "--root", machine.root()});
+  EXPECT_THAT(run.out, HasSubstr("on, instances ?"));
+  EXPECT_THAT(run.out, Not(HasSubstr("0 instances")));
 }
 
 TEST(Info, WorksWithoutNvml) {

@@ -7,6 +7,7 @@
 #include "gantry/container_cli.hpp"
 #include "gantry/inspect.hpp"
 #include "gantry/nvidia_ctk.hpp"
+#include "gantry/safe_output.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -24,6 +25,7 @@ void add_commands(CLI::App& app, Context& context, Action& chosen) {
   add_list(app, context, chosen);
   add_topo(app, context, chosen);
   add_doctor(app, context, chosen);
+  add_report(app, context, chosen);
   add_cdi(app, context, chosen);
   add_explain(app, context, chosen);
   add_runtime(app, context, chosen);
@@ -40,7 +42,7 @@ void add_commands(CLI::App& app, Context& context, Action& chosen) {
 }
 
 // fmt::print throws when the write fails; stdio keeps other failures until the flush.
-int checked(const std::function<int()>& program, std::FILE* out, std::FILE* err) {
+int run_checked(const std::function<int()>& program, std::FILE* out, std::FILE* err) {
   int status = kProblem;
   std::string why;
   try {
@@ -54,9 +56,18 @@ int checked(const std::function<int()>& program, std::FILE* out, std::FILE* err)
   return kProblem;
 }
 
+// For programs without a Context.
+template <int (*run)(int argc, char** argv, std::FILE* out, std::FILE* err)>
+int with_safe_output(int argc, char** argv, std::FILE* out, std::FILE* err) {
+  const SafeOutput safe_out(out);
+  const SafeOutput safe_err(err);
+  return run(argc, argv, safe_out.file(), safe_err.file());
+}
+
 int gantry(int argc, char** argv, std::FILE* out, std::FILE* err) {
   // It parses its arguments itself, because it accepts flags of other programs.
-  if (argc > 1 && std::string_view(argv[1]) == "agent") return agent(argc - 1, argv + 1, out, err);
+  if (argc > 1 && std::string_view(argv[1]) == "agent")
+    return with_safe_output<agent>(argc - 1, argv + 1, out, err);
   Context context = context_of_process(out, err);
   CLI::App app("Makes NVIDIA GPUs usable from containers, pods and virtual machines.", "gantry");
   app.set_version_flag("--version", "gantry " GANTRY_VERSION);
@@ -72,13 +83,13 @@ struct ProgramAlias {
 };
 
 constexpr ProgramAlias kProgramAliases[] = {
-    {"nvidia-device-plugin", device_plugin},
-    {"nvidia-gpu-device-plugin", gke_device_plugin},
-    {"gpushare-device-plugin-v2", gpushare_device_plugin},
-    {"gpu-feature-discovery", feature_discovery},
-    {"mps-control-daemon", mps_control_daemon},
-    {"config-manager", config_manager},
-    {"nvidia-container-cli", container_cli},
+    {"nvidia-device-plugin", with_safe_output<device_plugin>},
+    {"nvidia-gpu-device-plugin", with_safe_output<gke_device_plugin>},
+    {"gpushare-device-plugin-v2", with_safe_output<gpushare_device_plugin>},
+    {"gpu-feature-discovery", with_safe_output<feature_discovery>},
+    {"mps-control-daemon", with_safe_output<mps_control_daemon>},
+    {"config-manager", with_safe_output<config_manager>},
+    {"nvidia-container-cli", with_safe_output<container_cli>},
     {"nvidia-ctk", nvidia_ctk},
     {"kubectl-inspect-gpushare", inspect_gpushare},
     {"kubectl-inspect-gpushare-v2", inspect_gpushare},
@@ -96,7 +107,7 @@ int run_named(int argc, char** argv, std::FILE* out, std::FILE* err) {
 
 int main_program(int argc, char** argv, std::FILE* out, std::FILE* err) {
   if (argc < 1) return kUsage;  // execve() allows it
-  return checked([&] { return run_named(argc, argv, out, err); }, out, err);
+  return run_checked([&] { return run_named(argc, argv, out, err); }, out, err);
 }
 
 }  // namespace gantry::cli

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/main_program.hpp"
 
+#include "base/core/text.hpp"
 #include "base/sys/child.hpp"
 #include "support/run_cli.hpp"
 #include "support/tree.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <filesystem>
 
 namespace gantry::cli {
 namespace {
@@ -19,6 +23,40 @@ TEST(Gantry, HelpIsNotAnError) {
   const auto run = run_cli({"gantry", "--help"});
   EXPECT_EQ(run.status, 0);
   EXPECT_THAT(run.out, HasSubstr("Usage: gantry"));
+}
+
+TEST(Gantry, AlonePrintsItsHelp) {
+  for (const auto* name : {"gantry", "nvidia-ctk"}) {
+    const auto run = run_cli({name});
+    EXPECT_EQ(run.status, 0) << name;
+    EXPECT_THAT(run.out, HasSubstr(std::string("Usage: ") + name));
+    EXPECT_EQ(run.err, "");
+  }
+}
+
+TEST(Gantry, NamesTheNearestCommandAndOption) {
+  EXPECT_THAT(run_cli({"gantry", "docter"}).err, HasSubstr("did you mean `doctor`?"));
+  EXPECT_THAT(run_cli({"gantry", "sim", "creat", "h200"}).err, HasSubstr("did you mean `create`?"));
+  EXPECT_THAT(run_cli({"gantry", "info", "--jsn"}).err, HasSubstr("did you mean `--json`?"));
+  EXPECT_THAT(run_cli({"gantry", "info", "--rot=/x"}).err, HasSubstr("did you mean `--root`?"));
+  EXPECT_THAT(run_cli({"gantry", "zzzzzzzzzzzz"}).err, Not(HasSubstr("did you mean")));
+}
+
+// CLI11 takes the next word for the value of `--option=`.
+TEST(Gantry, AnEmptyValueIsAValue) {
+  test::Tree tree;
+  tree.file("etc/docker/daemon.json", "{}\n");
+  const auto here = std::filesystem::current_path();
+  test::Tree elsewhere;
+  std::filesystem::current_path(elsewhere.root());
+  const auto run = run_cli({"gantry", "runtime", "configure", "--runtime=docker", "--root",
+                            tree.root(), "--config=", "--dry-run"});
+  std::filesystem::current_path(here);
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("+++"));
+  EXPECT_EQ(*tree.host().read("/etc/docker/daemon.json"), "{}\n") << "a dry run";
+  EXPECT_TRUE(elsewhere.host().list("/")->empty());
+  EXPECT_EQ(run_cli({"gantry", "info", "--json="}).status, 2) << "a flag has no empty value";
 }
 
 TEST(Gantry, TellsItsVersion) {
@@ -58,7 +96,13 @@ TEST(Gantry, AWordThatIsNotExpectedIsNamedWithWhatHelps) {
 std::string offered(const std::string& words) {
   test::Tree tree;
   tree.file("gantry.bash", run_cli({"gantry", "completion", "bash"}).out);
-  const auto script = "source " + tree.path("gantry.bash") + "; COMP_WORDS=(" + words +
+  std::string values = "gantry() { case $2 in ";
+  for (const auto* kind : {"machines", "checks", "engines", "distributions", "shells"}) {
+    const auto names = run_cli({"gantry", "complete", kind}).out;
+    values += fmt::format("{}) echo '{}';; ", kind, names);
+  }
+  const auto script = values + "esac; }; source " + tree.path("gantry.bash") + "; COMP_WORDS=(" +
+                      words +
                       "); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _gantry; echo ${COMPREPLY[*]}";
   return sys::run_command({"bash", "-c", script}, std::chrono::seconds(20))->output;
 }
@@ -87,7 +131,47 @@ TEST(Completion, ZshAcceptsItsScript) {
 }
 
 TEST(Completion, OtherShellsAreAUsageError) {
-  EXPECT_EQ(run_cli({"gantry", "completion", "fish"}).status, 2);
+  EXPECT_EQ(run_cli({"gantry", "completion", "csh"}).status, 2);
+}
+
+// The script asks `gantry`, so this program stands in for it.
+TEST(Completion, BashOffersValues) {
+  EXPECT_THAT(offered("gantry sim create h200x8-f"), HasSubstr("h200x8-fabric"));
+  EXPECT_EQ(offered("gantry sim create --fo"), "--force\n");
+  EXPECT_EQ(offered("gantry runtime configure --runtime cont"), "containerd\n");
+  EXPECT_EQ(offered("gantry runtime configure --runtime = cont"), "containerd\n");
+  EXPECT_EQ(offered("gantry doctor --explain numa.u"), "numa.unknown\n");
+  EXPECT_EQ(offered("gantry completion f"), "fish\n");
+}
+
+// Every command and option that the scripts have values for exists.
+TEST(Completion, ValuesBelongToCommandsThatExist) {
+  const auto zsh = run_cli({"gantry", "completion", "zsh"}).out;
+  const auto begin = zsh.find("_gantry_kinds=(");
+  const auto kinds = zsh.substr(begin, zsh.find("\n)", begin) - begin);
+  for (const auto line : lines(kinds)) {
+    const auto parts = split(line, '\'');
+    if (parts.size() < 4) continue;
+    const auto command = std::string(parts[1].substr(0, parts[1].find(" --")));
+    const auto option = parts[1].substr(parts[1].rfind(' ') + 1);
+    const auto row = zsh.find("  '" + std::string(trim(command)) + "' '");
+    ASSERT_NE(row, std::string::npos) << command;
+    EXPECT_THAT(zsh.substr(row, zsh.find('\n', row) - row), HasSubstr(std::string(option)));
+    EXPECT_EQ(run_cli({"gantry", "complete", std::string(parts[3])}).status, 0) << parts[3];
+  }
+}
+
+TEST(Completion, FishAcceptsItsScriptAndOffersValues) {
+  test::Tree tree;
+  const auto script = run_cli({"gantry", "completion", "fish"}).out;
+  EXPECT_THAT(script, HasSubstr("-n '__gantry_at gantry sim create' -a '(gantry complete mach"));
+  EXPECT_THAT(script, HasSubstr("-n '__gantry_at gantry doctor' -l only -r -f -a '(gantry compl"));
+  tree.file("gantry.fish", script);
+  const auto check =
+      sys::run_command({"fish", "-n", tree.path("gantry.fish")}, std::chrono::seconds(20));
+  ASSERT_TRUE(check.ok());
+  if (check->status == 127) GTEST_SKIP() << "fish is not installed";
+  EXPECT_EQ(check->status, 0) << check->output;
 }
 
 TEST(ManPage, IsCleanRoff) {

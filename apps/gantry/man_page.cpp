@@ -61,6 +61,7 @@ std::string page(const CLI::App& app) {
       ".SH COMMANDS\n",
       GANTRY_VERSION);
   for (const auto* command : app.get_subcommands({})) {
+    if (command->get_group().empty()) continue;  // hidden
     text += command_text(*command, "gantry " + command->get_name());
   }
   text +=
@@ -70,7 +71,9 @@ std::string page(const CLI::App& app) {
       "The same as \\-\\-root.\n"
       ".TP\n"
       ".B NO_COLOR\n"
-      "If set, output has no colour.\n"
+      "If set and not empty, output has no colour; neither has it if\n"
+      ".B TERM\n"
+      "is dumb.\n"
       ".SH EXIT STATUS\n"
       "0 success, 1 failure or a problem of the machine, 2 wrong usage.\n";
   return text;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry node up, gantry node down: sets up one node by hand, and undoes that.
 #include "base/sys/child.hpp"
+#include "base/sys/shell_command.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/table.hpp"
+#include "gantry/terminal.hpp"
 #include "node/setup/node_setup.hpp"
 
 #include <unistd.h>
@@ -48,29 +50,31 @@ setup::NodeOptions options_of(const NodeFlags& flags, const sys::Host& host) {
   return options;
 }
 
-int print(const setup::NodeReport& report, const Context& context) {
+int print_node_report(const setup::NodeReport& report, const Context& context) {
   Table table({"STEP", "WHERE", "OUTCOME"});
   for (const auto& step : report.steps) {
     table.add({step.step, step.where.empty() ? "-" : step.where,
-               (step.failed ? "FAILED: " : "") + step.outcome});
+               (step.failed ? "FAILED: " : "") + sys::with_root(step.outcome, context.root)});
   }
-  fmt::print(context.out, "{}", table.text());
-  for (const auto& note : report.notes) fmt::print(context.err, "Note: {}\n", note);
+  fmt::print(context.out, "{}", table.text(context.columns));
+  for (const auto& note : report.notes) print_note(note, context);
   return report.failed() ? kProblem : kOk;
 }
 
 Result<int> up(const NodeFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto report, setup::node_up(host, options_of(flags, host)));
-  const int status = print(report, context);
-  if (!flags.node.dry_run) fmt::print(context.out, "To undo this: sudo gantry node down\n");
+  GANTRY_TRY(const auto report,
+             while_waiting(context, [&] { return setup::node_up(host, options_of(flags, host)); }));
+  const int status = print_node_report(report, context);
+  if (!flags.node.dry_run)
+    fmt::print(context.out, "To undo this: sudo gantry node down{}\n", sys::root_flag(host));
   return status;
 }
 
 Result<int> down(const NodeFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto report, setup::node_down(host, options_of(flags, host)));
-  return print(report, context);
+  return print_node_report(report, context);
 }
 
 void add_common(CLI::App& command, Context& context, NodeFlags& flags) {

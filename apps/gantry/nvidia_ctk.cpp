@@ -6,9 +6,7 @@
 namespace gantry::cli {
 namespace {
 
-using AddCommand = void (*)(CLI::App& app, Context& context, Action& chosen);
-
-constexpr AddCommand kCommands[] = {
+constexpr AddCommand kCtkCommands[] = {
     add_ctk_cdi,
     add_ctk_config,
     add_ctk_runtime,
@@ -24,6 +22,7 @@ constexpr const char* kVersion =
 int nvidia_ctk(int argc, char** argv, std::FILE* out, std::FILE* err) {
   Context context = context_of_process(out, err);
   CLI::App app("The NVIDIA Container Toolkit's commands, answered by gantry.", "nvidia-ctk");
+  app.fallthrough();   // as NVIDIA's: the global flags may also stand after the command
   bool debug = false;  // nothing is logged; accepted because units and scripts pass it
   app.add_flag("-d,--debug", debug, "Accepted; nothing is logged")->envname("NVIDIA_CTK_DEBUG");
   app.add_flag("--quiet", context.quiet, "Print errors only")->envname("NVIDIA_CTK_QUIET");
@@ -33,7 +32,7 @@ int nvidia_ctk(int argc, char** argv, std::FILE* out, std::FILE* err) {
       ->envname("NVIDIA_CTK_CONFIG");
   app.set_version_flag("-v,--version", kVersion);
   Action chosen;
-  for (const auto add : kCommands) add(app, context, chosen);
+  for (const auto add : kCtkCommands) add(app, context, chosen);
   // A static program (src/container/runtime/hook/ctk.cpp) handles `hook` before this one starts. It
   // is listed here only for the help.
   app.add_subcommand("hook", "Run by CDI specifications inside a container; see hook --help")

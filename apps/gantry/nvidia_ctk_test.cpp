@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/run_cli.hpp"
+#include "support/tree.hpp"
 
 #include <gmock/gmock.h>
 
@@ -25,6 +26,24 @@ TEST(NvidiaCtk, SpeaksOfItselfInErrors) {
 TEST(NvidiaCtk, TakesItsGlobalFlags) {
   EXPECT_EQ(run_cli({"nvidia-ctk", "--debug", "--quiet", "--config=/x", "cdi", "--help"}).status,
             0);
+}
+
+// NVIDIA's program takes them in both places.
+TEST(NvidiaCtk, TakesItsGlobalFlagsAfterTheCommandToo) {
+  const test::Tree tree;
+  for (const std::string flag : {"--quiet", "--debug", "-d", "--config=/x"}) {
+    EXPECT_EQ(run_cli({"nvidia-ctk", "cdi", "list", "--spec-dir", tree.root(), flag}).status, 0)
+        << flag;
+    const auto runtime =
+        run_cli({"nvidia-ctk", "runtime", "configure", "--dry-run",
+                 "--config=" + tree.path("daemon.json"), flag == "--config=/x" ? "--quiet" : flag});
+    EXPECT_EQ(runtime.status, 0) << flag << runtime.err;
+    EXPECT_EQ(run_cli({"nvidia-ctk", "config", flag == "--config=/x" ? "-d" : flag}).status, 0)
+        << flag;
+    EXPECT_EQ(run_cli({"nvidia-ctk", "system", flag, "--help"}).status, 0) << flag;
+  }
+  EXPECT_EQ(run_cli({"nvidia-ctk", "cdi", "list", "--spec-dir", tree.root(), "--quiet"}).err, "");
+  EXPECT_EQ(run_cli({"nvidia-ctk", "cdi", "list", "--no-such-flag"}).status, 2);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // CRI-O or podman, and removes it again. Also available as `nvidia-ctk runtime configure`, with
 // NVIDIA's flags.
 #include "base/sys/child.hpp"
+#include "base/sys/shell_command.hpp"
 #include "container/engines/check.hpp"
 #include "container/engines/diff.hpp"
 #include "container/engines/journal.hpp"
@@ -17,7 +18,7 @@
 namespace gantry::cli {
 namespace {
 
-enum class CommandName : std::uint8_t { Gantry, NvidiaCtk };
+enum class ConfigureName : std::uint8_t { Gantry, NvidiaCtk };
 
 struct ConfigureOptions {
   engines::EngineOptions engine;
@@ -30,7 +31,7 @@ struct ConfigureOptions {
   bool dry_run = false;
   bool undo = false;
   bool restart = false;
-  CommandName called_as = CommandName::Gantry;
+  ConfigureName called_as = ConfigureName::Gantry;
 };
 
 constexpr std::chrono::seconds kAskDeadline{20};
@@ -50,16 +51,22 @@ Result<std::string> run_program_of_engine(const std::vector<std::string>& words)
 Result<engines::EngineOptions> engine_options(const ConfigureOptions& options,
                                               const sys::Host& host) {
   auto result = options.engine;
-  GANTRY_TRY(result.engine, engines::parse_engine(options.runtime));
+  const bool ctk = options.called_as == ConfigureName::NvidiaCtk;
+  const bool hook = options.mode == "oci-hook" || options.mode == "hook";
+  // NVIDIA's program writes the hook's file without a look at the engine.
+  const auto name = ctk && hook && options.runtime != "crio" ? "podman" : options.runtime;
+  auto engine = engines::parse_engine(name);
+  if (!engine.ok() && ctk)
+    return std::move(engine).error().in(fmt::format("unrecognized runtime '{}'", options.runtime));
+  GANTRY_TRY(result.engine, std::move(engine));
+  result.sort_keys = ctk;
   GANTRY_TRY(result.distribution, engines::parse_distribution(options.distribution));
   // Instructions that use nvidia-ctk mean /etc/containerd; they name a distribution's file
   // explicitly.
-  if (options.called_as == CommandName::NvidiaCtk && options.distribution == "auto" &&
-      result.config.empty()) {
+  if (ctk && options.distribution == "auto" && result.config.empty()) {
     result.distribution = engines::Distribution::Plain;
   }
-  result.mode = options.mode == "oci-hook" ? engines::IntegrationMode::Hook
-                                           : engines::IntegrationMode::Runtime;
+  result.mode = hook ? engines::IntegrationMode::Hook : engines::IntegrationMode::Runtime;
   result.query_engine = options.source == "command";
   if (options.drop_in_given) result.drop_in = options.drop_in;
   // The programs of another tree must not be run; those of a machine seen from a pod cannot be.
@@ -67,10 +74,11 @@ Result<engines::EngineOptions> engine_options(const ConfigureOptions& options,
   return result;
 }
 
-void print_dry_run(const engines::ChangePlan& plan, CommandName called_as, const Context& context) {
+void print_dry_run(const engines::ChangePlan& plan, ConfigureName called_as,
+                   const Context& context) {
   for (const auto& file : plan.files) {
-    if (!file.changes() && called_as == CommandName::Gantry) continue;
-    if (called_as == CommandName::NvidiaCtk) {
+    if (!file.changes() && called_as == ConfigureName::Gantry) continue;
+    if (called_as == ConfigureName::NvidiaCtk) {
       fmt::print(context.err, "Would write {}:\n", file.path);
       fmt::print(context.out, "{}", file.after);
     } else {
@@ -80,15 +88,15 @@ void print_dry_run(const engines::ChangePlan& plan, CommandName called_as, const
   }
 }
 
-void say(const Context& context, CommandName called_as, std::string_view text) {
+void say(const Context& context, ConfigureName called_as, std::string_view text) {
   if (context.quiet) return;
-  fmt::print(called_as == CommandName::Gantry ? context.out : context.err, "{}\n", text);
+  fmt::print(called_as == ConfigureName::Gantry ? context.out : context.err, "{}\n", text);
 }
 
-void print_outcome(const engines::JournalResult& outcome, CommandName called_as,
+void print_outcome(const engines::JournalResult& outcome, ConfigureName called_as,
                    const Context& context) {
   for (const auto& text : outcome.files) say(context, called_as, text);
-  for (const auto& text : outcome.notes) fmt::print(context.err, "Note: {}\n", text);
+  for (const auto& text : outcome.notes) print_note(text, context);
 }
 
 Result<int> restart(const engines::ChangePlan& plan, const ConfigureOptions& options,
@@ -96,7 +104,7 @@ Result<int> restart(const engines::ChangePlan& plan, const ConfigureOptions& opt
   if (plan.restart.empty()) return kOk;
   const auto command = fmt::format("{}", fmt::join(plan.restart, " "));
   if (!options.restart) {
-    say(context, options.called_as, fmt::format("To apply it: sudo {}", command));
+    say(context, options.called_as, "To apply it: " + sys::on_machine(host, "sudo " + command));
     return kOk;
   }
   if (!host.is_live()) {
@@ -125,9 +133,9 @@ Result<int> take_back(const ConfigureOptions& options, const Context& context) {
 }
 
 // A configuration that the engine's own program rejects is undone at once.
-Status checked(const engines::ChangePlan& plan, const engines::EngineOptions& wanted,
-               const sys::Host& host, engines::FileWriter& files, const ConfigureOptions& options,
-               const Context& context) {
+Status check_change(const engines::ChangePlan& plan, const engines::EngineOptions& wanted,
+                    const sys::Host& host, engines::FileWriter& files,
+                    const ConfigureOptions& options, const Context& context) {
   const auto result = engines::check(plan, wanted.run);
   switch (result.verdict) {
     case engines::ConfigCheck::Verdict::Passed:
@@ -143,15 +151,39 @@ Status checked(const engines::ChangePlan& plan, const engines::EngineOptions& wa
                                           to_string(plan.engine), result.text));
 }
 
+// NVIDIA's program only warns about a mode that it does not know.
+Status check_mode(const ConfigureOptions& options, const Context& context) {
+  for (const auto* known : {"", "config-file", "config", "oci-hook", "hook"}) {
+    if (options.mode == known) return {};
+  }
+  if (options.called_as == ConfigureName::Gantry) {
+    return Error(Errc::Invalid, fmt::format("there is no --config-mode `{}`; known: config-file, "
+                                            "oci-hook",
+                                            options.mode));
+  }
+  print_note(
+      fmt::format("--config-mode={} is unknown; the configuration file is changed", options.mode),
+      context);
+  return {};
+}
+
+// NVIDIA's program prints the hook's file if no path is given.
+bool only_prints(const ConfigureOptions& options, const engines::EngineOptions& wanted) {
+  const bool hook = wanted.mode == engines::IntegrationMode::Hook;
+  const bool ctk = options.called_as == ConfigureName::NvidiaCtk;
+  return options.dry_run || (ctk && hook && !options.drop_in_given);
+}
+
 Result<int> configure(const ConfigureOptions& options, const Context& context) {
+  GANTRY_CHECK(check_mode(options, context));
   if (options.undo) return take_back(options, context);
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto wanted, engine_options(options, host));
   GANTRY_TRY(const auto plan, engines::make_plan(host, wanted));
   for (const auto& note : plan.notes) {
-    if (!context.quiet) fmt::print(context.err, "Note: {}\n", note);
+    if (!context.quiet) print_note(note, context);
   }
-  if (options.dry_run) {
+  if (only_prints(options, wanted)) {
     print_dry_run(plan, options.called_as, context);
     return kOk;
   }
@@ -163,10 +195,10 @@ Result<int> configure(const ConfigureOptions& options, const Context& context) {
   const auto files = engines::disk_file_writer();
   GANTRY_TRY(const auto outcome, engines::apply(host, plan, *files));
   print_outcome(outcome, options.called_as, context);
-  GANTRY_CHECK(checked(plan, wanted, host, *files, options, context));
-  if (options.called_as == CommandName::Gantry) {
-    fmt::print(context.out, "To undo this: sudo gantry runtime configure --runtime={} --undo\n",
-               to_string(plan.engine));
+  GANTRY_CHECK(check_change(plan, wanted, host, *files, options, context));
+  if (options.called_as == ConfigureName::Gantry) {
+    fmt::print(context.out, "To undo this: sudo gantry runtime configure{} --runtime={} --undo\n",
+               sys::root_flag(host), to_string(plan.engine));
   }
   return restart(plan, options, host, context);
 }
@@ -195,10 +227,11 @@ void add_common_flags(CLI::App& command, ConfigureOptions& options) {
   command.add_option("--executable-path", engine.executable, "The engine's program")
       ->type_name("FILE");
   command.add_option("--config-mode", options.mode, "config-file, or oci-hook (crio, podman)")
-      ->check(CLI::IsMember({"config-file", "config", "oci-hook"}))
+      ->type_name("MODE")
       ->capture_default_str();
   command.add_option("--oci-hook-path", options.drop_in, "With oci-hook: the file in hooks.d")
       ->type_name("FILE")
+      ->transform(absolute_path())
       ->each([&options](const std::string&) { options.drop_in_given = true; });
   command.add_option("--nvidia-runtime-name", engine.runtime_name, "The runtime's name")
       ->capture_default_str();
@@ -239,11 +272,14 @@ void add_runtime(CLI::App& app, Context& context, Action& chosen) {
       ->add_option("--root", context.root,
                    "Configure the machine below this directory (environment: GANTRY_ROOT)")
       ->type_name("DIR")
+      ->transform(absolute_path())
       ->capture_default_str();
   command
       ->add_option("--distribution", options->distribution,
                    "Distribution of containerd: auto, plain, k3s, rke2, microk8s, k0s")
       ->capture_default_str();
+  command->add_flag("--pass-cdi-annotations", options->engine.pass_cdi_annotations,
+                    "containerd: pass annotations that name CDI devices to the runtime");
   command->add_flag("--undo", options->undo, "Restore the previous configuration byte for byte");
   command->add_flag("--restart", options->restart, "Restart the engine afterwards");
   add_examples(*command,
@@ -255,7 +291,7 @@ void add_runtime(CLI::App& app, Context& context, Action& chosen) {
 
 void add_ctk_runtime(CLI::App& app, Context& /*context*/, Action& chosen) {
   auto options = std::make_shared<ConfigureOptions>();
-  options->called_as = CommandName::NvidiaCtk;
+  options->called_as = ConfigureName::NvidiaCtk;
   add_configure(app, chosen, options);
 }
 

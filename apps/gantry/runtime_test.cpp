@@ -20,7 +20,7 @@ TEST(RuntimeConfigure, WritesAndTakesBack) {
                             "--set-as-default", "--root", tree.root()});
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("/etc/docker/daemon.json: changed"));
-  EXPECT_THAT(run.out, HasSubstr("To apply it: sudo systemctl restart docker"));
+  EXPECT_THAT(run.out, HasSubstr("To apply it: on that machine: sudo systemctl restart docker"));
   EXPECT_THAT(run.out, HasSubstr("--runtime=docker --undo"));
   EXPECT_THAT(*tree.host().read("/etc/docker/daemon.json"),
               HasSubstr("\"default-runtime\": \"nvidia\""));

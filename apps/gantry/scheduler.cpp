@@ -2,10 +2,11 @@
 // gantry scheduler: places pods on shared GPUs, as an extender of kube-scheduler.
 #include "gantry/scheduler.hpp"
 
+#include "base/log/log.hpp"
 #include "gantry/commands.hpp"
 #include "net/kube/client_config.hpp"
-#include "node/agent/log.hpp"
 #include "node/agent/signal_wait.hpp"
+#include "node/options/options.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -15,21 +16,10 @@
 namespace gantry::cli {
 namespace {
 
-std::optional<std::string> environment(std::string_view name) {
+std::optional<std::string> nonempty_variable(std::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
   if (value == nullptr || *value == '\0') return std::nullopt;
   return value;
-}
-
-scheduler::Logger make_logger(const agent::Log& log, bool quiet) {
-  return {
-      .info =
-          [log, quiet](std::string_view where, std::string_view text) {
-            if (!quiet) log.info(where, text);
-          },
-      .warning = [log](std::string_view where, std::string_view text) { log.warning(where, text); },
-      .detail = [log](std::string_view where,
-                      std::string_view text) { log.detail(2, where, text); }};
 }
 
 Status read_certificate(SchedulerSettings& settings) {
@@ -42,7 +32,7 @@ Status read_certificate(SchedulerSettings& settings) {
 }
 
 Result<int> schedule_pods(const SchedulerFlags& flags, const Context& context) {
-  auto read = scheduler_settings(flags, environment);
+  auto read = scheduler_settings(flags, nonempty_variable);
   if (!read.ok()) {
     fmt::print(context.err, "gantry scheduler: {}\n", read.error().text());
     return kUsage;
@@ -52,15 +42,16 @@ Result<int> schedule_pods(const SchedulerFlags& flags, const Context& context) {
   GANTRY_TRY(settings.options.access,
              kube::find_client_config(settings.kubeconfig, kube::Caller::Person)
                  .in("finding the API server"));
-  const agent::Log log(settings.json_log ? options::LogFormat::Json : options::LogFormat::Text,
-                       settings.verbosity);
-  for (const auto& note : settings.notes) log.warning("options", note);
+  const Log log(settings.json_log ? LogForm::Json : LogForm::Klog, settings.verbosity);
+  for (const auto& flag : flags.ignored_flags)
+    log.warning("options", "a flag of another scheduler has no effect here", {{"flag", flag}});
   GANTRY_TRY(const auto signals, agent::SignalWait::make());
-  GANTRY_TRY(const auto scheduler, scheduler::Scheduler::start(std::move(settings.options),
-                                                               make_logger(log, settings.quiet)));
+  GANTRY_TRY(const auto scheduler, scheduler::Scheduler::start(
+                                       std::move(settings.options),
+                                       settings.quiet ? log.starting_at(LogLevel::Warning) : log));
   while (signals.wait(options::kInfinite) != agent::WakeReason::End) {
   }
-  log.info("scheduler", "shutting down: pending Bindings are finished, the lease is released");
+  log.info("scheduler", "shutting down: finishing pending Bindings, releasing the lease");
   scheduler->stop();
   return kOk;
 }

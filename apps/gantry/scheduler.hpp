@@ -42,6 +42,7 @@ struct SchedulerFlags {
   std::string key_file;
   std::string service = "gantry-scheduler";
   std::string scheduler_name;
+  std::string runtime_class;
   std::vector<std::string> trusted;
   std::vector<std::string> ignored_flags;  // flags of other schedulers that have no effect here
 };
@@ -55,8 +56,7 @@ struct SchedulerSettings {
   std::string kubeconfig;
   std::int64_t verbosity = 0;
   bool json_log = false;
-  bool quiet = false;              // warnings only
-  std::vector<std::string> notes;  // flags that have no effect here, for the log
+  bool quiet = false;  // warnings only
 };
 
 // A flag wins over the environment, which wins over the default. Invalid if a value is wrong; the

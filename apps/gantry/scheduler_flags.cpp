@@ -57,6 +57,9 @@ constexpr std::array kRows{
         "names"},
     Row{"--scheduler-name", &SchedulerFlags::scheduler_name, "NAME",
         "schedulerName for pods that request GPUs and have none"},
+    Row{"--runtime-class", &SchedulerFlags::runtime_class, "NAME",
+        "runtimeClassName for pods that request GPUs and have none: for nodes that share GPUs and "
+        "whose engine has no CDI (environment: GPU_RUNTIME_CLASS)"},
     Row{"--memory-unit", &SchedulerFlags::memory_unit, "UNIT",
         "Unit of aliyun.com/gpu-mem for the webhook: GiB or MiB (environment: MEMORY_UNIT); the "
         "scheduler reads each node's unit from the node"},

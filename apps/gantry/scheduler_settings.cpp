@@ -144,6 +144,7 @@ Status set_webhook(const SchedulerFlags& flags, const EnvironmentLookup& env,
   const auto& space = settings.options.lease.name_space;
   webhook.policy = {.unit_mib = unit == "mib" ? 1U : 1024U,
                     .scheduler_name = flags.scheduler_name,
+                    .runtime_class = chosen(flags.runtime_class, env, "GPU_RUNTIME_CLASS", ""),
                     .trusted = trusted_users(flags, space)};
   webhook.certificate = {.name_space = space,
                          .names = webhook::service_names(flags.service, space),
@@ -171,9 +172,6 @@ Result<SchedulerSettings> scheduler_settings(const SchedulerFlags& flags,
   GANTRY_TRY(options.place.nodes, order_of("--node-scheduler-policy", flags.node_policy));
   GANTRY_TRY(options.place.gpus, order_of("--gpu-scheduler-policy", flags.gpu_policy));
   GANTRY_CHECK(set_webhook(flags, env, settings));
-  for (const auto& flag : flags.ignored_flags)
-    settings.notes.push_back(
-        fmt::format("a flag of another scheduler has no effect here: {}", flag));
   return settings;
 }
 

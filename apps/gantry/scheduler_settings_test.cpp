@@ -54,14 +54,12 @@ TEST(SchedulerSettings, HamisWordsAreUnderstood) {
   flags.address = "0.0.0.0:9443";
   flags.node_policy = "spread";
   flags.leader_elect = "false";
-  flags.ignored_flags = {"--node-lock-timeout=5m"};
   const auto settings = settings_of(flags);
   ASSERT_TRUE(settings.ok());
   EXPECT_EQ(settings->options.address.host, "0.0.0.0");
   EXPECT_EQ(settings->options.address.port, 9443);
   EXPECT_EQ(settings->options.place.nodes, podspec::PlacementPolicy::Spread);
   EXPECT_EQ(settings->options.election, scheduler::Election::Off);
-  EXPECT_THAT(settings->notes.at(0), HasSubstr("--node-lock-timeout=5m"));
 }
 
 TEST(SchedulerSettings, WhatIsWrongIsNamedWithWhatWouldBeRight) {

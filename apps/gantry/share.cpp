@@ -110,12 +110,13 @@ Status check_new_share(const ShareFlags& flags) {
 }
 
 Status check_changes(const ShareFlags& flags) {
-  if (flags.words() == policy::ShareText{})
+  GANTRY_TRY(const auto changes, policy::parse_changes(flags.words()));
+  if (changes == policy::ShareChanges{})
     return Error(Errc::Invalid, "nothing to change; give --memory, --compute or another limit");
   GANTRY_CHECK(check_unit(flags.text.memory));
   policy::Share one;  // has a percentage, because the share to change may have one
   one.time_policy.percent = 100;
-  GANTRY_CHECK(policy::apply_changes(one, flags.words()));
+  GANTRY_CHECK(policy::apply_changes(one, changes));
   return {};
 }
 
@@ -180,6 +181,17 @@ Result<model::GpuUuid> any_gpu(const model::Inventory& machine) {
                "every GPU of this machine is in MIG mode; name an instance with --gpu MIG-UUID");
 }
 
+void print_if_unlimited(const policy::Share& share, std::string_view command,
+                        const Context& context) {
+  const bool limited = share.memory || share.time_limited;
+  if (limited || share.backend != policy::Backend::Fence) return;
+  fmt::print(context.err,
+             "gantry share {}: note: the share {} has no limit, so it may use all memory and all "
+             "time of its GPU; limit it with --memory 10GiB or --compute 30%, now or later with "
+             "`gantry share set`\n",
+             command, share.name);
+}
+
 std::string format_limit(std::uint64_t bytes) {
   return bytes == UINT64_MAX ? "none" : policy::to_string(policy::MemoryLimit{.bytes = bytes});
 }
@@ -203,6 +215,7 @@ void add_share(CLI::App& app, Context& context, Action& chosen) {
   add_share_set(*share, context, chosen);
   add_share_explain(*share, context, chosen);
   add_share_serve(*share, context, chosen);
+  add_share_watch(*share, context, chosen);
 }
 
 }  // namespace gantry::cli

@@ -22,6 +22,7 @@ void add_share_top(CLI::App& share, Context& context, Action& chosen);
 void add_share_set(CLI::App& share, Context& context, Action& chosen);
 void add_share_explain(CLI::App& share, Context& context, Action& chosen);
 void add_share_serve(CLI::App& share, Context& context, Action& chosen);
+void add_share_watch(CLI::App& share, Context& context, Action& chosen);
 
 // The limits as typed on the command line.
 struct ShareFlags {
@@ -61,6 +62,11 @@ Result<model::Inventory> read_machine_for(const ShareFlags& flags, const sys::Ho
 
 // The first GPU without MIG instances. NotFound if every GPU has some.
 Result<model::GpuUuid> any_gpu(const model::Inventory& machine);
+
+// Says that a share without any limit may use the whole GPU. Nothing for hardware shares and for
+// time-slicing, which have no such limits.
+void print_if_unlimited(const policy::Share& share, std::string_view command,
+                        const Context& context);
 
 // "10GiB"; "none" if there is no limit.
 std::string format_limit(std::uint64_t bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/share_commands.hpp"
 
+#include "base/core/text.hpp"
 #include "container/plan/machine_for_test.hpp"
 #include "gantry/share_table.hpp"
 #include "sharing/backend/backends.hpp"
@@ -51,6 +52,45 @@ TEST(ShareTable, ShowsWhatIsUsedAsItsOwnerMeansIt) {
   EXPECT_THAT(text, HasSubstr("shut  2"));
   EXPECT_THAT(text, AllOf(HasSubstr("4711"), HasSubstr("python3 train.py")));
   EXPECT_THAT(text, Not(HasSubstr("auditor")));
+}
+
+daemon::ShareState share_using(const std::string& name, double time) {
+  auto state = busy_share();
+  state.share.name = name;
+  state.gpus[0].used = time;
+  return state;
+}
+
+std::size_t widest(const std::string& text) {
+  std::size_t most = 0;
+  for (const auto line : lines(text)) most = std::max(most, line.size());
+  return most;
+}
+
+TEST(ShareTable, TheBusiestShareComesFirst) {
+  const auto text = usage_table({share_using("calm", 0.01), share_using("b-idle", 0),
+                                 share_using("a-idle", 0), share_using("busy", 0.9)});
+  EXPECT_LT(text.find("busy"), text.find("calm"));
+  EXPECT_LT(text.find("calm"), text.find("a-idle"));
+  EXPECT_LT(text.find("a-idle"), text.find("b-idle"));
+}
+
+TEST(ShareTable, BarsFillTheRoomThatIsLeft) {
+  const auto state = share_using("blue", 0.5);
+  EXPECT_THAT(usage_table({state}), Not(HasSubstr("#"))) << "not in a pipe";
+  const auto text = usage_table({state}, {.width = 140});
+  EXPECT_THAT(text, HasSubstr("##########.......... 50.0% / 30%"));
+  EXPECT_THAT(text, HasSubstr("########............ 4.0 GiB / 10.0 GiB"));
+}
+
+TEST(ShareTable, FitsTheTerminal) {
+  auto state = busy_share();
+  state.processes[0].command = "python3 " + std::string(300, 'x') + " --last";
+  for (const std::size_t width : {60, 80, 100, 132, 200})
+    EXPECT_LE(widest(usage_table({state}, {.width = width})), width);
+  EXPECT_THAT(usage_table({state}, {.width = 80}), AllOf(HasSubstr("x..."), HasSubstr("28.7%")));
+  EXPECT_THAT(usage_table({state}, {.width = 80, .whole_commands = true}), HasSubstr("--last"));
+  EXPECT_THAT(usage_table({state}), HasSubstr("--last")) << "in a pipe";
 }
 
 TEST(ShareTable, ShowsWhatTheAuditorFound) {

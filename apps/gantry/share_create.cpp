@@ -18,7 +18,7 @@ namespace {
 
 void print_made(const policy::Share& share, const sys::Host& host, const Context& context) {
   if (context.json) {
-    fmt::print(context.out, "{}\n", policy::to_json(share));
+    fmt::print(context.out, "{}\n", policy::to_document(share));
     return;
   }
   fmt::print(context.out, "Created the share {}. Try: podman run --device {} IMAGE nvidia-smi\n",
@@ -59,7 +59,7 @@ Result<policy::Share> create_unfenced(policy::Share share, const sys::Host& host
   return share;
 }
 
-Result<int> create(const ShareFlags& flags, Context& context) {
+Result<int> create_share(const ShareFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto machine, read_machine_for(flags, host));
   GANTRY_TRY(const auto words, resolve_share_text(flags, machine));
@@ -72,6 +72,7 @@ Result<int> create(const ShareFlags& flags, Context& context) {
     GANTRY_TRY(share, create_unfenced(std::move(share), host, machine));
   }
   print_made(share, host, context);
+  print_if_unlimited(share, "create", context);
   return kOk;
 }
 
@@ -153,7 +154,7 @@ void add_share_create(CLI::App& share, Context& context, Action& chosen) {
                "  podman run --rm --device gantry.dev/share=blue IMAGE nvidia-smi\n");
   command->callback([=, &chosen] {
     fail_usage(check_new_share(*flags));
-    chosen = [=](Context& c) { return create(*flags, c); };
+    chosen = [=](Context& c) { return create_share(*flags, c); };
   });
 }
 

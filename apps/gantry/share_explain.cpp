@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share explain: says which limits each backend enforces, and why a backend is used.
 #include "base/core/printable.hpp"
+#include "base/json/writer.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_table.hpp"
-#include "gantry/sim_commands.hpp"
 #include "sharing/backend/backends.hpp"
 #include "sharing/backend/shares.hpp"
 
@@ -18,23 +18,26 @@ namespace {
 
 constexpr const char* kRow = "  {:<8} {:<20} {:<8} {}\n";
 
-struct ExplainOptions {
+struct ShareExplainOptions {
   std::string name;
   std::string backend;
 };
 
-std::string json_of(const backend::BackendInfo& facts, const std::string& chosen) {
-  std::string rows;
-  for (const auto& promise : facts.guarantees) {
-    rows +=
-        fmt::format("{}\n      {{\"what\": {}, \"against\": {}, \"holds\": {}, \"how\": {}}}",
-                    rows.empty() ? "" : ",", json_text(promise.what), json_text(promise.against),
-                    json_text(promise.holds), json_text(promise.how));
-  }
-  return fmt::format(
-      "  {{\"backend\": {}, \"here\": {}, \"why\": {}, \"chosen\": {}, \"promises\": [{}\n    ]}}",
-      json_text(facts.name), facts.here ? "true" : "false", json_text(facts.why),
-      facts.name == chosen ? "true" : "false", rows);
+void write_json(json::Writer& out, const backend::BackendInfo& facts, const std::string& chosen) {
+  out.object([&] {
+    out.member("backend", facts.name);
+    out.member("here", facts.here);
+    out.member("why", facts.why);
+    out.member("chosen", facts.name == chosen);
+    out.rows("promises", facts.guarantees, [&](const auto& promise) {
+      out.object([&] {
+        out.member("what", promise.what);
+        out.member("against", promise.against);
+        out.member("holds", promise.holds);
+        out.member("how", promise.how);
+      });
+    });
+  });
 }
 
 std::string describe(const backend::BackendInfo& facts) {
@@ -55,14 +58,15 @@ backend::BackendChoice choice_of(const policy::Share& share, const model::Invent
   return usual.backend == share.backend ? usual : backend::choose_backend(share, machine);
 }
 
-std::string facts_text(const std::string& only, const std::vector<backend::BackendInfo>& all,
-                       const std::string& chosen, bool json) {
+std::string facts_json(const std::vector<backend::BackendInfo>& all, const std::string& chosen) {
+  json::Writer out(json::Layout::Rows);
+  out.array(all, [&](const auto& facts) { write_json(out, facts, chosen); });
+  return out.text() + "\n";
+}
+
+std::string facts_text(const std::vector<backend::BackendInfo>& all) {
   std::string text;
-  for (const auto& facts : all) {
-    if (!only.empty() && facts.name != only) continue;
-    if (!text.empty()) text += json ? ",\n" : "\n";
-    text += json ? json_of(facts, chosen) : describe(facts);
-  }
+  for (const auto& facts : all) text += (text.empty() ? "" : "\n") + describe(facts);
   return text;
 }
 
@@ -73,7 +77,7 @@ std::string refuse_unknown(const std::string& backend) {
                      fmt::join(kNames, ", "));
 }
 
-Result<int> explain(const ExplainOptions& options, Context& context) {
+Result<int> explain_share(const ShareExplainOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto machine, read_machine(host, probe::NvmlUse::Use));
   const bool named = !options.name.empty();
@@ -86,13 +90,14 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
   const std::string chosen(to_string(choice.backend));
   // For an existing share, show only its own backend, except in JSON.
   const auto only = options.backend.empty() && named && !context.json ? chosen : options.backend;
-  const auto text = facts_text(only, backend::list_backends(machine, host), chosen, context.json);
+  auto all = backend::list_backends(machine, host);
+  std::erase_if(all, [&](const auto& facts) { return !only.empty() && facts.name != only; });
   if (context.json) {
-    fmt::print(context.out, "[\n{}\n]\n", text);
+    fmt::print(context.out, "{}", facts_json(all, chosen));
     return kOk;
   }
   if (named) fmt::print(context.out, "{}\n", printable_lines(shares_table({state})));
-  fmt::print(context.out, "{}\n{}: {} is used, because {}.\n", text,
+  fmt::print(context.out, "{}\n{}: {} is used, because {}.\n", facts_text(all),
              named ? options.name : "A share here", chosen, choice.why);
   if (named) return kOk;
   if (const auto shares = backend::list_all_shares(host); shares.ok())
@@ -103,7 +108,7 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
 }  // namespace
 
 void add_share_explain(CLI::App& share, Context& context, Action& chosen) {
-  auto options = std::make_shared<ExplainOptions>();
+  auto options = std::make_shared<ShareExplainOptions>();
   auto* command = share.add_subcommand(
       "explain", "Show what each backend guarantees against whom, and which one is used here");
   add_machine_options(*command, context);
@@ -115,7 +120,8 @@ void add_share_explain(CLI::App& share, Context& context, Action& chosen) {
                "  gantry share explain\n"
                "  gantry share explain blue\n"
                "  gantry share explain --backend mps --json\n");
-  command->callback([=, &chosen] { chosen = [=](Context& c) { return explain(*options, c); }; });
+  command->callback(
+      [=, &chosen] { chosen = [=](Context& c) { return explain_share(*options, c); }; });
 }
 
 }  // namespace gantry::cli

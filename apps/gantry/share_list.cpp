@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share ls and top: the limits and the usage of shares.
 #include "base/core/printable.hpp"
+#include "base/core/text.hpp"
+#include "base/json/writer.hpp"
+#include "base/sys/shell_command.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_table.hpp"
 #include "sharing/backend/share_device.hpp"
@@ -12,11 +15,15 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 namespace gantry::cli {
 namespace {
 
 struct TopOptions {
   bool once = false;
+  bool wide = false;
   double every = 1;
 };
 
@@ -27,24 +34,34 @@ std::string refuse_pause(const std::string& text) {
   return fmt::format("`{}` is not a number of seconds from 0.1 to 3600", text);
 }
 
-}  // namespace
-
-namespace {
-
-std::string json_of(const std::vector<daemon::ShareState>& shares) {
-  std::string rows;
-  for (const auto& share : shares) {
-    rows += fmt::format("{}\n  {}", rows.empty() ? "" : ",", daemon::to_json(share));
-  }
-  return fmt::format("[{}\n]\n", rows);
+std::string shares_json(const std::vector<daemon::ShareState>& shares) {
+  json::Writer out(json::Layout::Rows);
+  out.array(shares, [&](const daemon::ShareState& share) { out.raw(daemon::to_document(share)); });
+  return out.text() + "\n";
 }
 
-Result<int> list(Context& context) {
+Result<int> list_shares(Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto shares, backend::list_all_shares(host));
   fmt::print(context.out, "{}",
-             context.json ? json_of(shares) : printable_lines(shares_table(shares)));
+             context.json ? shares_json(shares)
+                          : printable_lines(sys::with_root(shares_table(shares), context.root)));
   return kOk;
+}
+
+// The share daemon knows only the names of programs: reading a command line may block for as long
+// as the process likes.
+void read_command_lines(std::vector<daemon::ShareState>& shares) {
+  constexpr std::size_t kMost = 4096;
+  const auto machine = sys::Host::at("/");
+  if (!machine.ok()) return;
+  for (auto& state : shares) {
+    for (auto& process : state.processes) {
+      auto line = machine->read(fmt::format("/proc/{}/cmdline", process.pid), kMost).value_or("");
+      std::replace(line.begin(), line.end(), '\0', ' ');
+      if (const auto text = trim(line); !text.empty()) process.command = printable(text);
+    }
+  }
 }
 
 // Waits. Returns early if the user typed q and Enter or the terminal is gone.
@@ -60,19 +77,24 @@ bool goes_on(double seconds) {
 Result<int> top(const TopOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   // JSON is for programs, so the screen is not cleared.
-  const bool live = !options.once && !context.json && ::isatty(::fileno(context.out)) == 1;
-  if (live) fmt::print(context.out, "\x1b[2J");
+  const bool live = !options.once && !context.json && context.terminal;
+  auto* const out = live ? context.raw_out : context.out;
+  if (live) fmt::print(out, "\x1b[2J");
   do {
-    GANTRY_TRY(const auto shares, backend::list_all_shares(host));
-    const auto picture = context.json ? json_of(shares) : printable_lines(usage_table(shares));
+    GANTRY_TRY(auto shares, backend::list_all_shares(host));
+    if (!context.json) read_command_lines(shares);
+    context.measure_terminal();
+    const Screen screen{.width = context.columns, .whole_commands = options.wide};
+    const auto picture =
+        context.json ? shares_json(shares) : printable_lines(usage_table(shares, screen));
     // Draws over the previous screen and clears the rest of each line, which avoids flicker.
     std::string text = live ? "\x1b[H" : "";
     for (const char c : picture) {
       if (live && c == '\n') text += "\x1b[K";
       text += c;
     }
-    fmt::print(context.out, "{}{}", text, live ? "\x1b[J" : "");
-    std::fflush(context.out);
+    fmt::print(out, "{}{}", text, live ? "\x1b[J" : "");
+    std::fflush(context.raw_out);
   } while (live && goes_on(options.every));
   return kOk;
 }
@@ -83,7 +105,7 @@ void add_share_list(CLI::App& share, Context& context, Action& chosen) {
   auto* command = share.add_subcommand("ls", "List the shares of this machine and their limits");
   add_machine_options(*command, context);
   add_examples(*command, "  gantry share ls\n  gantry share ls --json | jq '.[].share.name'\n");
-  command->callback([&chosen] { chosen = [](Context& c) { return list(c); }; });
+  command->callback([&chosen] { chosen = [](Context& c) { return list_shares(c); }; });
 }
 
 void add_share_top(CLI::App& share, Context& context, Action& chosen) {
@@ -92,6 +114,7 @@ void add_share_top(CLI::App& share, Context& context, Action& chosen) {
       "top", "Show what each share uses: live on a terminal (end with Ctrl-C), else once");
   add_machine_options(*command, context);
   command->add_flag("--once", options->once, "Print once and exit");
+  command->add_flag("--wide", options->wide, "Do not cut commands at the edge of the terminal");
   command->add_option("--every", options->every, "Seconds between updates")
       ->type_name("SECONDS")
       ->check(CLI::Validator(refuse_pause, ""))

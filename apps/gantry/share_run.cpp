@@ -31,7 +31,7 @@
 namespace gantry::cli {
 namespace {
 
-struct RunOptions {
+struct ShareRunOptions {
   ShareFlags limits;
   std::vector<std::string> command;
 };
@@ -144,7 +144,7 @@ std::string uuids_of(const policy::Share& share) {
   return fmt::format("{}", fmt::join(uuids, ","));
 }
 
-struct Place {
+struct ShareLocation {
   const sys::Host& host;
   const model::Inventory& machine;
   std::optional<fence_mount::NamespaceKind> way;
@@ -176,7 +176,8 @@ Result<int> run_with_links(fence_mount::ChildCommand command,
 }
 
 Result<int> run_with_mounts(const std::vector<std::string>& words, const policy::Share& share,
-                            const fence_mount::FenceMounts& fence_mounts, const Place& place,
+                            const fence_mount::FenceMounts& fence_mounts,
+                            const ShareLocation& place,
                             const std::function<Status(pid_t)>& started = {}) {
   fence_mount::ChildCommand command{
       .words = words,
@@ -202,7 +203,8 @@ void print_auditor_stop(daemon::Client& client, const std::string& name, std::FI
   }
 }
 
-Result<int> run_fenced(const RunOptions& options, const policy::Share& share, const Place& place) {
+Result<int> run_fenced(const ShareRunOptions& options, const policy::Share& share,
+                       const ShareLocation& place) {
   GANTRY_TRY(auto client, daemon::Client::connect_or_start(place.host, backend::daemon_command()));
   GANTRY_TRY(const auto made, client.hold(share, options.limits.overcommitted()));
   GANTRY_TRY(const auto fence_mounts, fence_mounts_for(made, place.machine, place.host));
@@ -225,7 +227,8 @@ Status check_outside_of_shares() {
 }
 
 // The fence does not enforce these limits. The command gets its GPU and no other.
-Result<int> run_unfenced(const RunOptions& options, policy::Share share, const Place& place) {
+Result<int> run_unfenced(const ShareRunOptions& options, policy::Share share,
+                         const ShareLocation& place) {
   if (!place.way) {
     return Error(Errc::Denied, fmt::format("{} needs a mount namespace, and this process may not "
                                            "create one; run this as root or use a container",
@@ -248,7 +251,7 @@ Result<int> run_unfenced(const RunOptions& options, policy::Share share, const P
   return status;
 }
 
-Result<int> run(const RunOptions& options, Context& context) {
+Result<int> run_share(const ShareRunOptions& options, Context& context) {
   GANTRY_CHECK(check_outside_of_shares());
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto machine, read_machine_for(options.limits, host));
@@ -258,8 +261,9 @@ Result<int> run(const RunOptions& options, Context& context) {
   GANTRY_TRY(const auto share, backend::choose_and_check_backend(std::move(asked), machine, host));
   if (!options.limits.text.name.empty()) GANTRY_CHECK(backend::check_name_unused(host, share.name));
   if (!host.is_live()) GANTRY_CHECK(use_simulated_machine(host));
+  print_if_unlimited(share, "run", context);
   std::fflush(context.out);
-  const Place place{host, machine, way_here(), context.err};
+  const ShareLocation place{host, machine, way_here(), context.err};
   return share.backend == policy::Backend::Fence ? run_fenced(options, share, place)
                                                  : run_unfenced(options, share, place);
 }
@@ -267,7 +271,7 @@ Result<int> run(const RunOptions& options, Context& context) {
 }  // namespace
 
 void add_share_run(CLI::App& share, Context& context, Action& chosen) {
-  auto options = std::make_shared<RunOptions>();
+  auto options = std::make_shared<ShareRunOptions>();
   auto* command = share.add_subcommand("run", "Run a command with a share of a GPU");
   add_root_option(*command, context);
   command
@@ -286,7 +290,7 @@ void add_share_run(CLI::App& share, Context& context, Action& chosen) {
                "meanwhile\n");
   command->callback([=, &chosen] {
     fail_usage(check_new_share(options->limits));
-    chosen = [=](Context& c) { return run(*options, c); };
+    chosen = [=](Context& c) { return run_share(*options, c); };
   });
 }
 

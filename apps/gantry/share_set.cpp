@@ -14,25 +14,36 @@ namespace gantry::cli {
 namespace {
 
 // With `--policy stop`, lowering the limit kills every process that already uses more.
-Status check_nobody_is_stopped(const daemon::ShareState& before, const policy::ShareText& changes) {
-  const auto policy =
-      changes.on_violation.empty() ? to_string(before.share.violation) : changes.on_violation;
-  if (policy != to_string(policy::Violation::Stop)) return {};
-  if (changes.memory.empty() || changes.memory == "none") return {};
-  GANTRY_TRY(const auto memory, policy::parse_memory_limit(changes.memory));
+Status check_nobody_is_stopped(const daemon::ShareState& before,
+                               const policy::ShareChanges& changes) {
+  if (changes.violation.value_or(before.share.violation) != policy::Violation::Stop) return {};
+  if (!changes.memory || changes.memory == policy::MemoryLimit{}) return {};
   for (const auto& gpu : before.gpus) {
     const auto held = std::max(gpu.memory_held, gpu.memory_used);
-    if (held <= memory.on(gpu.memory_total)) continue;
+    if (held <= changes.memory->on(gpu.memory_total)) continue;
     return Error(Errc::Busy,
                  fmt::format("{} uses {} now, and with --policy stop a limit of {} would kill its "
                              "processes; set a higher limit or use --policy report",
-                             before.share.name, human_bytes(held), changes.memory));
+                             before.share.name, human_bytes(held), to_string(*changes.memory)));
   }
   return {};
 }
 
+// A limit below the memory in use takes nothing away: say so, because nothing else shows it.
+void print_excess(const daemon::ShareState& state, std::FILE* err) {
+  for (const auto& gpu : state.gpus) {
+    const auto held = std::max(gpu.memory_held, gpu.memory_used);
+    if (held <= gpu.memory_limit) continue;
+    fmt::print(err,
+               "gantry share set: note: {} uses {} of {}, more than its limit of {}; its processes "
+               "keep that memory, and their next allocations fail until they have freed {}\n",
+               state.share.name, human_bytes(held), gpu.uuid.text, human_bytes(gpu.memory_limit),
+               human_bytes(held - gpu.memory_limit));
+  }
+}
+
 Result<int> set(const ShareFlags& flags, const std::string& name, Context& context) {
-  const auto changes = flags.words();
+  GANTRY_TRY(const auto changes, policy::parse_changes(flags.words()));
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto before, backend::find_share(host, name));
   if (before.share.backend != policy::Backend::Fence)
@@ -44,7 +55,8 @@ Result<int> set(const ShareFlags& flags, const std::string& name, Context& conte
   GANTRY_TRY(auto client, backend::connect_to_daemon(host));
   GANTRY_TRY(const auto state, client.set(name, changes, flags.overcommitted()));
   fmt::print(context.out, "{}",
-             context.json ? daemon::to_json(state) + "\n" : shares_table({state}));
+             context.json ? daemon::to_document(state) + "\n" : shares_table({state}));
+  print_excess(state, context.err);
   return kOk;
 }
 

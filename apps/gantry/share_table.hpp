@@ -16,7 +16,15 @@ std::string shares_table(const std::vector<daemon::ShareState>& shares);
 // none. The tables end with it.
 std::string foreign_processes_text(const std::vector<daemon::ShareState>& shares);
 
-// The current usage, the processes, and what the auditor found.
-std::string usage_table(const std::vector<daemon::ShareState>& shares);
+// The room that a table has.
+struct Screen {
+  std::size_t width = 0;  // 0: any
+  bool whole_commands = false;
+};
+
+// The current usage, the processes, and what the auditor found. The share that uses the most GPU
+// time comes first. On a screen, bars fill the room that is left, columns that do not fit are left
+// out, and commands are cut.
+std::string usage_table(std::vector<daemon::ShareState> shares, const Screen& screen = {});
 
 }  // namespace gantry::cli

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry sim: simulated machines with GPUs, for tests and trials.
+#include "base/json/writer.hpp"
+#include "base/sys/shell_command.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/sim_commands.hpp"
 #include "gantry/table.hpp"
@@ -24,11 +26,11 @@ struct CreateOptions {
   bool force = false;
 };
 
-struct RunOptions {
+struct SimRunOptions {
   std::vector<std::string> command;
 };
 
-Result<int> create(const CreateOptions& options, Context& context) {
+Result<int> create_machine(const CreateOptions& options, Context& context) {
   GANTRY_TRY(const auto machine, sim::load_machine(options.machine));
   GANTRY_TRY(const auto libraries, sim::find_libraries(options.libraries));
   GANTRY_TRY(const auto created,
@@ -37,36 +39,42 @@ Result<int> create(const CreateOptions& options, Context& context) {
                                    .nodes = options.nodes,
                                    .existing = options.force ? sim::ExistingTree::ReplaceOurs
                                                              : sim::ExistingTree::Keep}));
-  for (const auto& note : created.notes) fmt::print(context.err, "Note: {}\n", note);
+  for (const auto& note : created.notes) print_note(note, context);
   const bool real = created.nodes == sim::DeviceNodes::Real;
   if (context.json) {
-    fmt::print(context.out,
-               "{{\"machine\": \"{}\", \"root\": {}, \"gpus\": {}, \"nodes\": \"{}\"}}\n",
-               machine.name, json_text(created.root), machine.gpus.size(), real ? "real" : "table");
+    json::Writer out(json::Layout::Spaced);
+    out.object([&] {
+      out.member("machine", machine.name);
+      out.member("root", created.root);
+      out.member("gpus", machine.gpus.size());
+      out.member("nodes", real ? "real" : "table");
+    });
+    fmt::print(context.out, "{}\n", out.text());
     return kOk;
   }
   fmt::print(context.out, "Created {} in {}: {} GPU{}, {}.\n", machine.name, created.root,
              machine.gpus.size(), machine.gpus.size() == 1 ? "" : "s",
              real ? "real device nodes" : "device nodes as a table (dev.table)");
-  fmt::print(context.out,
-             "Try: gantry info --root {0}\n     gantry sim run --root {0} -- nvidia-smi\n",
-             created.root);
+  fmt::print(context.out, "Try: gantry info{0}\n     gantry sim run{0} -- nvidia-smi\n",
+             sys::root_flag(created.root));
   return kOk;
 }
 
-Result<int> list(Context& context) {
+Result<int> list_machines(Context& context) {
   if (context.json) {
-    std::string rows;
-    for (const auto& entry : sim::machine_catalog()) {
-      rows += fmt::format("{}\n  {{\"name\": {}, \"description\": {}}}", rows.empty() ? "" : ",",
-                          json_text(entry.name), json_text(entry.description));
-    }
-    fmt::print(context.out, "[{}\n]\n", rows);
+    json::Writer out(json::Layout::Rows);
+    out.array(sim::machine_catalog(), [&](const auto& entry) {
+      out.object([&] {
+        out.member("name", entry.name);
+        out.member("description", entry.description);
+      });
+    });
+    fmt::print(context.out, "{}\n", out.text());
     return kOk;
   }
   Table table({"MACHINE", "DESCRIPTION"});
   for (const auto& entry : sim::machine_catalog()) table.add({entry.name, entry.description});
-  fmt::print(context.out, "{}", table.text());
+  fmt::print(context.out, "{}", table.text(context.columns));
   return kOk;
 }
 
@@ -79,7 +87,7 @@ std::string directory_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
-Result<int> run(const RunOptions& options, Context& context) {
+Result<int> run_simulated(const SimRunOptions& options, Context& context) {
   GANTRY_CHECK(sim::read_marker(context.root));  // the error says what is missing
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_CHECK(use_simulated_machine(host));
@@ -117,13 +125,14 @@ void add_create(CLI::App& sim, Context& context, Action& chosen) {
   add_examples(*command,
                "  gantry sim create h200x8 --root /tmp/machine\n"
                "  gantry sim create ./mine.yaml --root /tmp/mine --nodes table\n");
-  command->callback([=, &chosen] { chosen = [=](Context& c) { return create(*options, c); }; });
+  command->callback(
+      [=, &chosen] { chosen = [=](Context& c) { return create_machine(*options, c); }; });
 }
 
 void add_list_and_show(CLI::App& sim, Context& context, Action& chosen) {
   auto* list_command = sim.add_subcommand("list", "List the machines that come with gantry");
   list_command->add_flag("--json", context.json, "Print JSON");
-  list_command->callback([&chosen] { chosen = [](Context& c) { return list(c); }; });
+  list_command->callback([&chosen] { chosen = [](Context& c) { return list_machines(c); }; });
 
   auto name = std::make_shared<std::string>();
   auto* show = sim.add_subcommand("show", "Print a machine's YAML, to start your own from");
@@ -139,7 +148,7 @@ void add_list_and_show(CLI::App& sim, Context& context, Action& chosen) {
 }
 
 void add_run(CLI::App& sim, Context& context, Action& chosen) {
-  auto options = std::make_shared<RunOptions>();
+  auto options = std::make_shared<SimRunOptions>();
   auto* command = sim.add_subcommand("run", "Run a command with the simulated driver");
   add_root(*command, context);
   command->add_option("command", options->command, "The command and its arguments")
@@ -149,7 +158,21 @@ void add_run(CLI::App& sim, Context& context, Action& chosen) {
   add_examples(*command,
                "  gantry sim run --root /tmp/machine -- nvidia-smi -L\n"
                "  gantry sim run --root /tmp/machine -- gantry-vector-add\n");
-  command->callback([=, &chosen] { chosen = [=](Context& c) { return run(*options, c); }; });
+  command->callback(
+      [=, &chosen] { chosen = [=](Context& c) { return run_simulated(*options, c); }; });
+}
+
+void add_remove(CLI::App& sim, Context& context, Action& chosen) {
+  auto* command = sim.add_subcommand("rm", "Remove a simulated machine, and nothing else");
+  add_root(*command, context);
+  add_examples(*command, "  gantry sim rm --root /tmp/machine\n");
+  command->callback([&chosen] {
+    chosen = [](Context& c) -> Result<int> {
+      GANTRY_CHECK(sim::remove(c.root));
+      fmt::print(c.out, "Removed {}.\n", c.root);
+      return kOk;
+    };
+  });
 }
 
 }  // namespace
@@ -162,7 +185,9 @@ Status use_simulated_machine(const sys::Host& host) {
   const auto libraries = nvml == cuda ? nvml : nvml + ":" + cuda;
   ::setenv("LD_LIBRARY_PATH", with_front("LD_LIBRARY_PATH", libraries).c_str(), 1);
   ::setenv("PATH", with_front("PATH", host.outside(marker->binary_directory)).c_str(), 1);
-  ::setenv("GANTRY_ROOT", host.root().c_str(), 1);
+  // NVIDIA's nvidia-ctk looks for the driver's files and nodes below the last two.
+  for (const auto* variable : {"GANTRY_ROOT", "NVIDIA_CTK_DRIVER_ROOT", "NVIDIA_CTK_DEV_ROOT"})
+    ::setenv(variable, host.root().c_str(), 1);
   return {};
 }
 
@@ -171,24 +196,12 @@ void add_root(CLI::App& command, Context& context) {
       .add_option("--root", context.root,
                   "Directory of the simulated machine (environment: GANTRY_ROOT)")
       ->type_name("DIR")
+      ->transform(absolute_path())
       ->required(std::getenv("GANTRY_ROOT") == nullptr);
 }
 
 void reject_choice(const std::string& option, const std::string& word, const std::string& known) {
   throw CLI::ValidationError(option, fmt::format("\"{}\" is not one of {}", word, known));
-}
-
-std::string json_text(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
-      quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
 }
 
 void add_sim(CLI::App& app, Context& context, Action& chosen) {
@@ -197,6 +210,8 @@ void add_sim(CLI::App& app, Context& context, Action& chosen) {
   add_list_and_show(*sim, context, chosen);
   add_create(*sim, context, chosen);
   add_run(*sim, context, chosen);
+  add_sim_use(*sim, context, chosen);
+  add_remove(*sim, context, chosen);
   add_sim_inject(*sim, context, chosen);
 }
 

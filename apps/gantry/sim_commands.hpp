@@ -13,6 +13,10 @@ namespace gantry::cli {
 
 void add_root(CLI::App& command, Context& context);                    // --root, required
 void add_sim_inject(CLI::App& sim, Context& context, Action& chosen);  // inject and state
+void add_sim_use(CLI::App& sim, Context& context, Action& chosen);
+// Whether a simulated machine may be served at this path of the real machine: not over a real
+// driver, and not over a file that `sim use` did not write.
+Status check_serve_target(const sys::Host& live, const std::string& path);
 // The value that a word on the command line stands for. Throws `CLI::ValidationError` for an
 // unknown word. CLI11's own transformer is not used because it prints the numbers behind the words.
 [[noreturn]] void reject_choice(const std::string& option, const std::string& word,
@@ -29,9 +33,8 @@ T parse_choice(const std::string& option, const std::string& word,
 }
 
 // The variables that programs need to find the driver of a simulated machine: LD_LIBRARY_PATH,
-// PATH, GANTRY_ROOT. Empty if the directory is not a simulated machine.
+// PATH, GANTRY_ROOT and those of NVIDIA's container toolkit. Does nothing if the directory is not a
+// simulated machine.
 Status use_simulated_machine(const sys::Host& host);
-
-std::string json_text(std::string_view text);  // quoted
 
 }  // namespace gantry::cli

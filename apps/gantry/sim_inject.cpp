@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry sim inject and gantry sim state: inject faults at run time, show them and clear them.
+#include "base/json/writer.hpp"
+#include "base/sys/shell_command.hpp"
 #include "gantry/sim_commands.hpp"
 #include "gantry/table.hpp"
 #include "sim/machine/inject.hpp"
@@ -8,6 +10,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
 
 namespace gantry::cli {
 namespace {
@@ -41,7 +48,9 @@ std::string condition_of(const std::string& root, std::uint32_t gpu) {
   const auto& now = file->state().gpu[gpu];
   if (now.lost != 0) return "it is off the bus";
   if (now.reset_required != 0)
-    return fmt::format("it does not compute until `nvidia-smi --gpu-reset -i {}`", gpu);
+    return fmt::format(
+        "it does not compute until `gantry sim run{} -- nvidia-smi --gpu-reset -i {}`",
+        sys::root_flag(root), gpu);
   return "it keeps working";
 }
 
@@ -231,34 +240,46 @@ std::string instances_word(const gantry_sim_gpu& gpu, const gantry_sim_gpu_state
   return text.empty() ? "on, empty" : text;
 }
 
+void write_gpu(json::Writer& out, std::ptrdiff_t index, const gantry_sim_gpu& gpu,
+               const gantry_sim_gpu_state& now) {
+  out.object([&] {
+    out.member("index", index);
+    out.member("uuid", gpu.uuid);
+    out.member("lost", now.lost != 0);
+    out.member("reset_required", now.reset_required != 0);
+    out.member("temperature",
+               now.temperature == GANTRY_SIM_UNSET ? std::nullopt : std::optional(now.temperature));
+    out.member("ecc_corrected", now.ecc_corrected_volatile);
+    out.member("ecc_uncorrected", now.ecc_uncorrected_volatile);
+    out.member("recovery_action", now.recovery_action);
+    out.member("mig", now.mig_current != 0);
+    out.member("mig_instances", now.mig_count);
+  });
+}
+
 std::string state_json(const sim::StateFile& file, const gantry_sim_state& state) {
-  std::string gpus;
-  for (std::uint32_t i = 0; i < file.machine().gpu_count; ++i) {
-    const auto& now = state.gpu[i];
-    gpus += fmt::format(
-        "{}\n    {{\"index\": {}, \"uuid\": {}, \"lost\": {}, \"reset_required\": {}, "
-        "\"temperature\": {}, "
-        "\"ecc_corrected\": {}, \"ecc_uncorrected\": {}, \"recovery_action\": {}, \"mig\": {}, "
-        "\"mig_instances\": {}}}",
-        gpus.empty() ? "" : ",", i, json_text(file.machine().gpu[i].uuid), now.lost != 0,
-        now.reset_required != 0,
-        now.temperature == GANTRY_SIM_UNSET ? "null" : fmt::to_string(now.temperature),
-        now.ecc_corrected_volatile, now.ecc_uncorrected_volatile, now.recovery_action,
-        now.mig_current != 0, now.mig_count);
-  }
-  std::string faults;
-  for (std::uint32_t i = 0; i < state.fault_count && i < GANTRY_SIM_MAX_FAULTS; ++i) {
-    const auto& fault = state.fault[i];
-    faults +=
-        fmt::format("{}\n    {{\"function\": {}, \"result\": {}, \"delay_ms\": {}, \"every\": {}}}",
-                    faults.empty() ? "" : ",", json_text(fault.function), fault.result,
-                    fault.delay_ms, fault.every);
-  }
-  return fmt::format(
-      "{{\n  \"machine\": {},\n  \"driver_loaded\": {},\n  \"events\": {},\n  \"gpus\": [{}\n  "
-      "],\n  \"faults\": [{}\n  ]\n}}\n",
-      json_text(file.machine().name), state.driver_unloaded == 0, state.event_sequence, gpus,
-      faults);
+  const auto& machine = file.machine();
+  const std::span faults(state.fault,
+                         std::min<std::size_t>(state.fault_count, GANTRY_SIM_MAX_FAULTS));
+  json::Writer out(json::Layout::Indented);
+  out.object([&] {
+    out.member("machine", machine.name);
+    out.member("driver_loaded", state.driver_unloaded == 0);
+    out.member("events", state.event_sequence);
+    out.rows("gpus", std::span(machine.gpu, machine.gpu_count), [&](const gantry_sim_gpu& gpu) {
+      const auto index = &gpu - machine.gpu;
+      write_gpu(out, index, gpu, state.gpu[index]);
+    });
+    out.rows("faults", faults, [&](const auto& fault) {
+      out.object([&] {
+        out.member("function", fault.function);
+        out.member("result", fault.result);
+        out.member("delay_ms", fault.delay_ms);
+        out.member("every", fault.every);
+      });
+    });
+  });
+  return out.text() + "\n";
 }
 
 Result<int> show_state(Context& context) {

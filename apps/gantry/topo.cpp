@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry topo: shows how the GPUs are connected.
 #include "base/core/printable.hpp"
+#include "base/sys/shell_command.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/format_values.hpp"
 #include "gantry/table.hpp"
+#include "gantry/terminal.hpp"
 #include "gpu/model/inventory_json.hpp"
 #include "gpu/probe/snapshot.hpp"
 
@@ -73,7 +75,9 @@ std::string about_lost(const model::Inventory& machine) {
 
 Result<int> topo(const Deadline& deadline, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto machine, probe::snapshot(host, {.deadline = deadline.duration()}));
+  GANTRY_TRY(const auto machine, while_waiting(context, [&] {
+               return probe::snapshot(host, {.deadline = deadline.duration()});
+             }));
   const auto lost = about_lost(machine);
   if (context.json) {
     fmt::print(context.out, "{}", model::to_json_part(machine, {"generation", "gpus", "links"}));
@@ -86,9 +90,9 @@ Result<int> topo(const Deadline& deadline, Context& context) {
   if (!machine.gpus.empty() && machine.driver.nvml_error.empty() && lost.empty()) return kOk;
   if (!machine.driver.nvml_error.empty()) {
     fmt::print(context.err, "NVLinks are unknown: {}\n",
-               printable_lines(machine.driver.nvml_error));
+               printable_lines(sys::with_root(machine.driver.nvml_error, context.root)));
   }
-  fmt::print(context.err, "Run `gantry doctor` for causes and remedies.\n");
+  point_to_doctor(context);
   return kProblem;
 }
 

@@ -2,10 +2,11 @@
 // gantry why: finds the first broken step between a pod and its GPU, and says what repairs it.
 #include "node/why/why.hpp"
 
+#include "base/sys/shell_command.hpp"
+#include "cluster/explain/manifest.hpp"
 #include "gantry/commands.hpp"
 #include "net/kube/client_config.hpp"
 #include "net/kube/node_name.hpp"
-#include "node/why/manifest.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -18,17 +19,17 @@
 namespace gantry::cli {
 namespace {
 
-constexpr std::size_t kManifestLimit = std::size_t{4} << 20;
-
 struct WhyFlags {
   std::string subject;
   std::string kubeconfig;
   std::string node;
 };
 
-int print(const why::Explanation& explanation, Context& context) {
-  fmt::print(context.out, "{}",
-             context.json ? why::to_json(explanation) : why::to_string(explanation, context.color));
+int print_explanation(explain::Explanation explanation, Context& context) {
+  for (auto& step : explanation.steps) step.remedy = sys::with_root(step.remedy, context.root);
+  fmt::print(context.painted_out(), "{}",
+             context.json ? explain::to_json(explanation)
+                          : explain::to_string(explanation, context.color));
   return explanation.first_failed() == nullptr ? kOk : kProblem;
 }
 
@@ -42,40 +43,40 @@ Result<int> pod(const WhyFlags& flags, Context& context) {
   kube::Api api(std::move(access));
   GANTRY_TRY(const auto explanation,
              why::why_pod(api, machine, space, name, {.node = kube::node_name(flags.node)}));
-  return print(explanation, context);
+  return print_explanation(explanation, context);
 }
 
 Result<int> container(const WhyFlags& flags, Context& context) {
   GANTRY_TRY(const auto machine, open_host(context));
   GANTRY_TRY(const auto explanation, why::why_container(machine, flags.subject));
-  return print(explanation, context);
+  return print_explanation(explanation, context);
 }
 
 // "-" is standard input: `kubectl kustomize DIR | gantry why manifest -`.
 Result<std::string> manifest_text(const std::string& file) {
   if (file != "-") {
     GANTRY_TRY(const auto here, sys::Host::at("/"));
-    return here.read(file, kManifestLimit);
+    return here.read(file, explain::kMaxManifestBytes);
   }
   std::string text;
   std::array<char, 65536> buffer{};
   while (const auto got = std::fread(buffer.data(), 1, buffer.size(), stdin)) {
     text.append(buffer.data(), got);
-    if (text.size() > kManifestLimit)
+    if (text.size() > explain::kMaxManifestBytes)
       return Error(Errc::Invalid,
-                   fmt::format("the manifest has more than {} bytes", kManifestLimit));
+                   fmt::format("the manifest has more than {} bytes", explain::kMaxManifestBytes));
   }
   return text;
 }
 
 Result<int> manifest(const WhyFlags& flags, Context& context) {
   GANTRY_TRY(const auto text, manifest_text(flags.subject));
-  GANTRY_TRY(const auto chains,
-             why::why_manifest(text, flags.subject == "-" ? "standard input" : flags.subject));
+  GANTRY_TRY(const auto chains, explain::explain_manifest(
+                                    text, flags.subject == "-" ? "standard input" : flags.subject));
   int status = kOk;
   for (const auto& explanation : chains) {
     if (&explanation != &chains.front() && !context.json) fmt::print(context.out, "\n");
-    status = std::max(status, print(explanation, context));
+    status = std::max(status, print_explanation(explanation, context));
   }
   return status;
 }
@@ -124,7 +125,7 @@ void add_why(CLI::App& app, Context& context, Action& chosen) {
   add_machine_options(*manifests, context);
   add_examples(
       *manifests,
-      "  gantry why manifest job.yaml            # finds half a GPU, or an outdated resource name\n"
+      "  gantry why manifest job.yaml            # finds half a GPU, or a misspelt resource\n"
       "  kubectl kustomize . | gantry why manifest -\n");
   manifests->callback([=, &chosen] { chosen = [=](Context& c) { return manifest(*flags, c); }; });
 }

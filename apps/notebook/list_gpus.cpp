@@ -27,7 +27,7 @@ Result<std::string> line_of(const Cuda& cuda, int ordinal) {
                      bytes >> 20U, major, minor, bus);
 }
 
-Status run(const Options& options, std::FILE* out) {
+Status list_gpus(const Options& options, std::FILE* out) {
   GANTRY_TRY(const Cuda cuda, open_cuda(options.library));
   CUDA_TRY(cuda, cuInit, 0);
   int count = 0;
@@ -43,7 +43,7 @@ Status run(const Options& options, std::FILE* out) {
 }  // namespace
 
 int look(const Options& options, std::FILE* out, std::FILE* err) {
-  const Status status = run(options, out);
+  const Status status = list_gpus(options, out);
   std::fflush(out);
   if (status.ok()) return 0;
   print_error(err, options.called.empty() ? "gantry-notebook" : options.called, status.error());

@@ -60,6 +60,13 @@ void Notebook::look() {
 }
 
 void Notebook::looked(const JobResult& result) {
+  const bool well = result.status == 0;
+  const bool was_well = gpus_.result.status == 0;  // also before the first look
+  if (!well && was_well) {
+    options_.log.error("gpu", "no GPU can be used", {{"error", describe_failure(result)}});
+  } else if (well && !was_well) {
+    options_.log.info("gpu", "the GPUs can be used again", {});
+  }
   gpus_ = {.looked = true, .result = result};
   looked_at_ = std::chrono::steady_clock::now();
   looking_ = false;
@@ -92,12 +99,28 @@ void Notebook::run(http::Reply reply) {
   if (!started.ok()) ran(not_started(started.error()));
 }
 
+void Notebook::log_run(const FinishedRun& run) const {
+  const auto seconds = static_cast<double>(run.result.took.count()) / 1000.0;
+  if (run.result.status != 0) {
+    options_.log.error("run", "GPU fault: the run failed",
+                       {{"run", run.number}, {"error", describe_failure(run.result)}});
+  } else if (!run.answered) {
+    options_.log.warning("run", "dropped connection: the run passed, but its client has gone",
+                         {{"run", run.number}, {"seconds", seconds}});
+  } else {
+    options_.log.info("run", "the run passed", {{"run", run.number}, {"seconds", seconds}});
+  }
+}
+
 void Notebook::ran(const JobResult& result) {
   FinishedRun run{.number = runs_, .result = result};
   running_ = false;
   const auto response = answer_of(run);
   for (const auto& listener : std::exchange(listeners_, {}))
     run.answered = listener.send(response) || run.answered;
+  log_run(run);
+  // The list is older than this run. If they disagree, it must be read again before it is shown.
+  if ((gpus_.result.status == 0) != (result.status == 0)) gpus_.looked = false;
   last_ = std::move(run);
   look();  // a fault may have taken the GPU away
 }

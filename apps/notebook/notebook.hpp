@@ -3,6 +3,7 @@
 // ended. The last value tells a dropped connection from a GPU fault.
 #pragma once
 
+#include "base/log/log.hpp"
 #include "net/http/server.hpp"
 #include "notebook/jobs.hpp"
 
@@ -16,6 +17,7 @@ struct NotebookOptions {
   std::vector<std::string> run;   // the command behind /run
   std::vector<std::string> look;  // prints a line about each GPU
   std::chrono::milliseconds deadline{60'000};
+  Log log{LogForm::Klog};
 };
 
 // The result of one run.
@@ -44,6 +46,7 @@ class Notebook {
   void looked(const JobResult& result);
   void run(http::Reply reply);
   void ran(const JobResult& result);
+  void log_run(const FinishedRun& run) const;
   // Called when the GPUs are known.
   void show(http::Reply reply, bool page);
   http::Response shown(bool page) const;

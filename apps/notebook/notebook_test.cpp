@@ -4,6 +4,7 @@
 #include "net/http/client.hpp"
 #include "sim/machine/tree.hpp"
 #include "support/machine.hpp"
+#include "support/tree.hpp"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
@@ -11,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <mutex>
 #include <thread>
 
 namespace gantry::workload {
@@ -118,7 +120,37 @@ TEST(Notebook, AFaultOfTheGpuIsSaidWithItsCause) {
   EXPECT_THAT(run.body, AllOf(HasSubstr("gantry-notebook: cuInit: no CUDA-capable device"),
                               HasSubstr("remedy: ")));
   EXPECT_THAT(notebook.get("/status").body,
-              AllOf(HasSubstr(R"("state": "fault")"), HasSubstr("GPU fault: run 1 failed")));
+              AllOf(HasSubstr(R"("state": "fault")"), HasSubstr("run 1 failed"),
+                    HasSubstr(R"("verdict": "GPU fault)"), HasSubstr(" Remedy: gantry doctor")));
+}
+
+TEST(Notebook, LogsFaultsOnceAndWhenTheyEnd) {
+  test::Tree tree;
+  std::mutex mutex;
+  std::string text;
+  auto options = NotebookOptions{
+      .run = shell("echo gantry-notebook: cuInit: none; echo '  cause: x'; exit 1"),
+      .look = shell("test -e " + tree.path("gpu") + " || { echo gantry-notebook: gone; exit 1; }"),
+      .log = Log(LogForm::Plain, 0, [&](std::string_view line) {
+        const std::lock_guard lock(mutex);
+        text += std::string(line) + "\n";
+      })};
+  const Running notebook(options);
+  EXPECT_THAT(notebook.get("/status").body, HasSubstr(R"("state": "fault")"));
+  notebook.get("/run");
+  EXPECT_THAT(notebook.get("/status").body, HasSubstr(R"("state": "fault")"));
+  tree.file("gpu");
+  notebook.get("/run");  // lists the GPUs again
+  for (int i = 0; i < 1000; ++i) {
+    if (notebook.get("/status").body.find(R"("state": "ok")") != std::string::npos) break;
+    std::this_thread::sleep_for(20ms);
+  }
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(text, HasSubstr("gpu: no GPU can be used error=\"gantry-notebook: gone.\""));
+  EXPECT_EQ(text.find("no GPU can be used"), text.rfind("no GPU can be used"));
+  EXPECT_THAT(text, HasSubstr("run: GPU fault: the run failed run=1 "
+                              "error=\"gantry-notebook: cuInit: none. Cause: x.\""));
+  EXPECT_THAT(text, HasSubstr("gpu: the GPUs can be used again"));
 }
 
 TEST(Notebook, ADroppedConnectionLeavesTheResultBehind) {

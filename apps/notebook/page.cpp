@@ -2,22 +2,22 @@
 #include "notebook/page.hpp"
 
 #include "base/core/text.hpp"
-#include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "notebook/page_internal.hpp"
 
 #include <fmt/format.h>
 
+#include <optional>
+
 namespace gantry::workload {
 namespace {
 
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
-
-// Finds the line of the error: the program may have printed other lines before it.
-std::string reason_of(const JobResult& result) {
-  const auto at = result.output.find("gantry-notebook: ");
-  return first_line(at == std::string::npos ? result.output : result.output.substr(at));
+// The rest of the line that begins with `name`; "" if there is none.
+std::string line_after(std::string_view text, std::string_view name) {
+  for (const auto line : lines(text)) {
+    if (trim(line).starts_with(name)) return std::string(trim(trim(line).substr(name.size())));
+  }
+  return "";
 }
 
 std::string html(std::string_view text) {
@@ -50,39 +50,58 @@ std::string_view outcome_of(const JobResult& result) {
   return result.status == 0 ? "passed" : "failed";
 }
 
-std::string devices_of(const GpuList& sight) {
-  std::string list;
-  if (sight.result.status != 0) return list;
-  for (const auto line : split(trim(sight.result.output), '\n'))
-    list.append(list.empty() ? "" : ", ").append(json::quote(line));
-  return list;
+void write_gpu(json::Writer& out, const GpuList& sight) {
+  const bool ok = sight.result.status == 0;
+  out.object("gpu", [&] {
+    out.member("state", state_of(sight));
+    out.array("devices", split(ok ? trim(sight.result.output) : "", '\n'));
+    out.member("error", ok ? std::nullopt : std::optional(sight.result.output));
+  });
 }
 
-std::string last_of(const std::optional<FinishedRun>& last) {
-  if (!last) return "null";
-  return fmt::format(
-      R"({{"number": {}, "result": "{}", "answered": {}, "seconds": {:.3f}, "output": {}}})",
-      last->number, outcome_of(last->result), last->answered,
-      static_cast<double>(last->result.took.count()) / 1000.0, json::quote(last->result.output));
+void write_last(json::Writer& out, const FinishedRun& last) {
+  out.object("last", [&] {
+    out.member("number", last.number);
+    out.member("result", outcome_of(last.result));
+    out.member("answered", last.answered);
+    out.raw_member("seconds",
+                   fmt::format("{:.3f}", static_cast<double>(last.result.took.count()) / 1000.0));
+    out.member("output", last.result.output);
+  });
 }
 
 }  // namespace
 
+// The program may have printed other lines before its error.
+std::string describe_failure(const JobResult& result) {
+  if (result.hung)
+    return fmt::format("the driver did not answer within {} s.", result.took.count() / 1000);
+  const auto at = result.output.find("gantry-notebook: ");
+  const std::string_view text =
+      std::string_view(result.output).substr(at == std::string::npos ? 0 : at);
+  auto story = fmt::format("{}.", text.substr(0, text.find('\n')));
+  const auto cause = line_after(text, "cause:");
+  const auto remedy = line_after(text, "remedy:");
+  if (!cause.empty()) story += fmt::format(" Cause: {}.", cause);
+  if (!remedy.empty()) story += fmt::format(" Remedy: {}", remedy);
+  return story;
+}
+
 std::string describe_verdict(const PageState& view) {
   if (view.running) return fmt::format("Run {} is on the GPU.", view.runs);
+  const auto& sight = view.sight.result;
+  const bool blind = view.sight.looked && sight.status != 0;
   if (!view.last) {
-    return view.sight.result.status == 0
-               ? "Nothing has run yet."
-               : fmt::format("GPU fault: no GPU can be used: {}.", reason_of(view.sight.result));
+    return blind ? fmt::format("GPU fault: no GPU can be used: {}", describe_failure(sight))
+                 : "Nothing has run yet.";
   }
   const FinishedRun& run = *view.last;
-  if (run.result.hung)
-    return fmt::format(
-        "GPU fault: the driver did not answer run {} within {} s. The connection works.",
-        run.number, run.result.took.count() / 1000);
   if (run.result.status != 0)
-    return fmt::format("GPU fault: run {} failed: {}. The connection works.", run.number,
-                       reason_of(run.result));
+    return fmt::format("GPU fault, the connection works: run {} failed: {}", run.number,
+                       describe_failure(run.result));
+  if (blind)
+    return fmt::format("GPU fault: run {} passed, but since then no GPU can be used: {}",
+                       run.number, describe_failure(sight));
   if (!run.answered)
     return fmt::format(
         "Dropped connection: run {} passed on the GPU, but the browser disconnected before the "
@@ -92,12 +111,14 @@ std::string describe_verdict(const PageState& view) {
 }
 
 std::string status_json(const PageState& view) {
-  return fmt::format(
-      "{{\n  \"gpu\": {{\"state\": \"{}\", \"devices\": [{}], \"error\": {}}},\n"
-      "  \"running\": {},\n  \"last\": {},\n  \"verdict\": {}\n}}\n",
-      state_of(view.sight), devices_of(view.sight),
-      view.sight.result.status == 0 ? "null" : json::quote(view.sight.result.output), view.running,
-      last_of(view.last), json::quote(describe_verdict(view)));
+  json::Writer out(json::Layout::Rows);
+  out.object([&] {
+    write_gpu(out, view.sight);
+    out.member("running", view.running);
+    view.last ? write_last(out, *view.last) : out.member("last", nullptr);
+    out.member("verdict", describe_verdict(view));
+  });
+  return out.text() + "\n";
 }
 
 std::string render_page(const PageState& view) {

@@ -13,7 +13,10 @@ struct PageState {
   int runs = 0;  // including the running one
 };
 
-// One sentence that says which failed: the GPU or the connection.
+// The error with its cause and its remedy, on one line.
+std::string describe_failure(const JobResult& result);
+
+// Says which failed: the GPU or the connection.
 std::string describe_verdict(const PageState& view);
 
 std::string render_page(const PageState& view);

@@ -12,9 +12,9 @@ inline constexpr const char* kPage = R"(<!doctype html>
 <title>GPU notebook</title>
 <style>
 body { font: 16px/1.5 sans-serif; max-width: 50em; margin: 2em auto; padding: 0 1em; color: #222 }
-pre { background: #f4f4f4; padding: .8em; overflow-x: auto; min-height: 1.5em }
+pre { background: #f4f4f4; padding: .8em; white-space: pre-wrap; overflow-wrap: anywhere; min-height: 1.5em }
 button { font: inherit; padding: .3em 1em }
-#verdict { border-left: .3em solid #999; padding-left: .8em }
+#verdict { border-left: .3em solid #999; padding-left: .8em; overflow-wrap: anywhere }
 #verdict.good { border-color: #2a7d2a }
 #verdict.gpu { border-color: #b3261e }
 #verdict.connection { border-color: #c77700 }
@@ -77,6 +77,7 @@ at("run").onclick = async () => {
     say(answer.ok ? "good" : "gpu", answer.ok ? "The GPU and the connection work." : "GPU fault: see above.");
     try {
       const now = await status();
+      if (now.gpu.state !== "ok") at("verdict").className = "gpu";
       at("verdict").textContent = now.verdict;
       at("gpus").textContent = now.gpu.error || now.gpu.devices.join("\n");
     } catch (problem) { /* what is said stands */ }

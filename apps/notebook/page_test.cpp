@@ -32,20 +32,31 @@ TEST(Verdict, TellsADroppedConnectionFromAFaultOfTheGpu) {
   const std::optional<FinishedRun> failed = FinishedRun{
       .number = 4,
       .result = {.status = 1,
-                 .output = "[Vector addition]\ngantry-notebook: cuMemAlloc: x\n  cause: y\n"},
+                 .output = "[Vector addition]\ngantry-notebook: cuMemAlloc: x\n  cause: y\n  "
+                           "remedy: z -a\n"},
       .answered = false};
   EXPECT_EQ(describe_verdict({.sight = seen, .last = failed}),
-            "GPU fault: run 4 failed: gantry-notebook: cuMemAlloc: x. The connection works.");
+            "GPU fault, the connection works: run 4 failed: gantry-notebook: cuMemAlloc: x. "
+            "Cause: y. Remedy: z -a");
   const std::optional<FinishedRun> hung = FinishedRun{
       .number = 5, .result = {.status = 137, .hung = true, .took = std::chrono::seconds(60)}};
   EXPECT_THAT(describe_verdict({.sight = seen, .last = hung}),
-              HasSubstr("the driver did not answer run 5 within 60 s"));
+              HasSubstr("run 5 failed: the driver did not answer within 60 s"));
+}
+
+TEST(Verdict, DoesNotCallAGpuWellThatTheStateCallsAFault) {
+  const auto verdict = describe_verdict({.sight = nothing_seen, .last = passed(true)});
+  EXPECT_EQ(verdict,
+            "GPU fault: run 3 passed, but since then no GPU can be used: gantry-notebook: cuInit: "
+            "none. Cause: x.");
+  EXPECT_THAT(status_json({.sight = nothing_seen, .last = passed(true)}),
+              AllOf(HasSubstr(R"("state": "fault")"), Not(HasSubstr("connection work"))));
 }
 
 TEST(Verdict, BeforeAnyRunIsWhatTheLookFound) {
   EXPECT_EQ(describe_verdict({.sight = seen, .last = {}}), "Nothing has run yet.");
   EXPECT_THAT(describe_verdict({.sight = nothing_seen, .last = {}}),
-              HasSubstr("GPU fault: no GPU can be used: gantry-notebook: cuInit: none."));
+              HasSubstr("GPU fault: no GPU can be used: gantry-notebook: cuInit: none. Cause: x."));
   EXPECT_EQ(describe_verdict({.sight = seen, .last = passed(true), .running = true, .runs = 4}),
             "Run 4 is on the GPU.");
 }

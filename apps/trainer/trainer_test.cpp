@@ -130,7 +130,7 @@ TEST(Trainer, NamesTheSeedsCardAsItsLogDoes) {
   EXPECT_THAT(result.out,
               ContainsRegex("[0-9-]+ [0-9:]+\\.[0-9]{6}: I gantry-trainer\\] Found device 0 with "
                             "properties:\nname: Tesla K80 major: 3 minor: 7 "
-                            "memoryClockRate\\(GHz\\): 0\\.875\n"));
+                            "memoryClockRate\\(GHz\\): 0\\.8235\n"));
   EXPECT_THAT(result.out, HasSubstr("Accuracy at step 0: 0."));
   EXPECT_EQ(result.status, 0);
 }

@@ -57,14 +57,15 @@ Result<std::vector<float>> add_on_gpu(const Cuda& cuda, const std::vector<float>
   return sums;
 }
 
-Status run(const Options& options, std::FILE* out) {
+Status add_vectors(const Options& options, std::FILE* out) {
   GANTRY_TRY(const Cuda cuda, open_cuda(options.library));
   CUDA_TRY(cuda, cuInit, 0);
   Context context(cuda);
   GANTRY_CHECK(context.create(options.device));
   if (options.memory_mib != 0) {
     CUdeviceptr kept = 0;  // ends with the context
-    CUDA_TRY(cuda, cuMemAlloc_v2, &kept, options.memory_mib << 20U);
+    GANTRY_CHECK(cuda.check_allocation(cuda.cuMemAlloc_v2(&kept, options.memory_mib << 20U),
+                                       "cuMemAlloc_v2", options.memory_mib));
     fmt::print(out, "[{} MiB taken]\n", options.memory_mib);
   }
   fmt::print(out, "[Vector addition of {} elements]\n", kElements);
@@ -91,7 +92,7 @@ Status run(const Options& options, std::FILE* out) {
 }  // namespace
 
 int vector_add(const Options& options, std::FILE* out, std::FILE* err) {
-  const Status status = run(options, out);
+  const Status status = add_vectors(options, out);
   std::fflush(out);
   if (status.ok()) return 0;
   print_error(err, options.called.empty() ? kName : options.called, status.error());

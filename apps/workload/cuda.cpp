@@ -108,17 +108,43 @@ bool resolve(void* handle, const char* symbol, Function& function, std::string& 
 
 }  // namespace
 
-Status Cuda::check(CUresult result, const char* call) const {
-  if (result == CUDA_SUCCESS) return {};
+std::string Cuda::describe(CUresult result, const char* call) const {
   const char* name = nullptr;
   const char* text = nullptr;
   if (cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr) name = "unknown CUDA error";
   if (cuGetErrorString(result, &text) != CUDA_SUCCESS || text == nullptr)
     text = "the driver has no text for it";
-  std::string story = fmt::format("{}: {} ({}, {})", call, text, name, static_cast<int>(result));
+  return fmt::format("{}: {} ({}, {})", call, text, name, static_cast<int>(result));
+}
+
+Status Cuda::check(CUresult result, const char* call) const {
+  if (result == CUDA_SUCCESS) return {};
+  auto story = describe(result, call);
   if (const Advice* advice = advice_for(result); advice != nullptr)
     story += fmt::format("\n  cause: {}\n  remedy: {}", advice->cause, advice->remedy);
   return Error(result == CUDA_ERROR_NO_DEVICE ? Errc::NotFound : Errc::Internal, story);
+}
+
+Status Cuda::check_allocation(CUresult result, const char* call, std::uint64_t mib) const {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  if (result != CUDA_ERROR_OUT_OF_MEMORY ||
+      cuMemGetInfo_v2(&free_bytes, &total_bytes) != CUDA_SUCCESS) {
+    return check(result, call);
+  }
+  const auto total = total_bytes >> 20U;
+  const auto cause =
+      mib > total ? fmt::format(
+                        "{} MiB are more than the {} MiB that the card, or this program's share of "
+                        "it, has\n  remedy: ask for less; for a share, run on its host: gantry "
+                        "share ls",
+                        mib, total)
+                  : fmt::format(
+                        "{} MiB are more than the {} MiB that are free: other processes use the "
+                        "rest of {} MiB\n  remedy: nvidia-smi shows them; for a share, run on its "
+                        "host: gantry share top",
+                        mib, free_bytes >> 20U, total);
+  return Error(Errc::Internal, fmt::format("{}\n  cause: {}", describe(result, call), cause));
 }
 
 Result<Cuda> open_cuda(const std::string& library) {

@@ -25,6 +25,9 @@ struct Cuda {
   // Returns success, or an error with the call, the driver's own text, the likely cause and the
   // remedy.
   Status check(CUresult result, const char* call) const;
+  // The same for an allocation of this size: says whether it could fit at all.
+  Status check_allocation(CUresult result, const char* call, std::uint64_t mib) const;
+  std::string describe(CUresult result, const char* call) const;  // without cause and remedy
 };
 
 // If the name is "", searches for libcuda.so.1 as every CUDA program does, then in the directories

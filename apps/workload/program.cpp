@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "command_line/parse_arguments.hpp"
 #include "workload/cuda.hpp"
 
 #include <CLI/CLI.hpp>
@@ -34,7 +35,7 @@ int run_program(const Program& program, int argc, char** argv) {
   app.set_version_flag("--version", GANTRY_VERSION);
   app.footer(program.examples);
   try {
-    app.parse(argc, argv);
+    command_line::parse_arguments(app, argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

@@ -23,6 +23,7 @@ namespace gantry::workload {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -72,6 +73,22 @@ TEST(VectorAdd, TakesMemoryBesidesAsFarAsThereIsSome) {
   const Outcome more = run(vector_add, {.library = cuda_of(machine), .memory_mib = 40960});
   EXPECT_EQ(more.status, 1);
   EXPECT_THAT(more.err, HasSubstr("CUDA_ERROR_OUT_OF_MEMORY, 2"));
+}
+
+TEST(VectorAdd, BlamesNobodyForMemoryThatTheCardDoesNotHave) {
+  const test::Machine machine("h200");
+  const Outcome result = run(vector_add, {.library = cuda_of(machine), .memory_mib = 200000});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err,
+              HasSubstr("cause: 200000 MiB are more than the 143155 MiB that the card"));
+  EXPECT_THAT(result.err, Not(HasSubstr("other processes")));
+}
+
+TEST(VectorAdd, SaysHowMuchIsFreeIfTheCardIsLargeEnough) {
+  const test::Machine machine("h200");
+  const Outcome result = run(vector_add, {.library = cuda_of(machine), .memory_mib = 143155});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, ContainsRegex("143155 MiB are more than the [0-9]+ MiB that are free"));
 }
 
 TEST(VectorAdd, SaysSoWhenTheSumsAreWrong) {

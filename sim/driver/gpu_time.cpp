@@ -30,7 +30,7 @@ uint64_t monotonic_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000ULL + static_cast<uint64_t>(now.tv_nsec);
 }
 
-uint64_t later(uint64_t one, uint64_t other) {
+uint64_t latest(uint64_t one, uint64_t other) {
   return one > other ? one : other;
 }
 
@@ -176,13 +176,13 @@ uint64_t gantry_sim_time_now(struct gantry_sim_time* time, uint32_t gpu, int32_t
 
 uint64_t gantry_sim_time_run(struct gantry_sim_time* time, uint32_t gpu, int32_t gi_id,
                              uint64_t not_before, uint64_t duration) {
-  if (time == nullptr) return later(monotonic_ns(), not_before) + duration;
+  if (time == nullptr) return latest(monotonic_ns(), not_before) + duration;
   const LockedRegion held(*time);
   uint32_t number = 0;
   ProcessSlot* slot = current_slot(*time, held, gpu, gi_id, number);
-  if (slot == nullptr) return later(wall_now(*time), not_before) + duration;
-  const uint64_t end = later(slot->own, not_before) + duration;
-  if (duration != 0) slot->until = later(slot->until, end);
+  if (slot == nullptr) return latest(wall_now(*time), not_before) + duration;
+  const uint64_t end = latest(slot->own, not_before) + duration;
+  if (duration != 0) slot->until = latest(slot->until, end);
   return end;
 }
 

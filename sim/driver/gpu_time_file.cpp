@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/driver/file_lock_internal.hpp"
 #include "sim/driver/gpu_time_file_internal.hpp"
 
 #include <dirent.h>
@@ -16,31 +17,29 @@
 namespace gantry::sim {
 namespace {
 
-constexpr int kOfdGetLock = 36;  // F_OFD_GETLK and F_OFD_SETLK, which old libc headers lack
-constexpr int kOfdSetLock = 37;
-constexpr uint64_t kMagic = 0x31656d6954796e47;
+constexpr uint64_t kTimeRegionMagic = 0x31656d6954796e47;
 constexpr const char* kPrefix = "gantry-sim-";
 // The locks are at offsets beyond any byte of the file.
 constexpr int64_t kRegionLock = 1LL << 40U;
 constexpr int64_t kPresenceLock = kRegionLock + 8;  // shared by every process that may take a slot
 constexpr int64_t kSeatLock = kRegionLock + 16;
 
-struct Identity {
+struct FileIdentity {
   uint64_t device, inode, links, size;
 };
 
 // Uses the system call, because libc's symbol for fstat has changed over the years.
-bool identity_of(int fd, Identity& identity) {
+bool file_identity(int fd, FileIdentity& identity) {
   struct stat found = {};
   if (syscall(SYS_fstat, fd, &found) != 0) return false;
   identity = {found.st_dev, found.st_ino, found.st_nlink, static_cast<uint64_t>(found.st_size)};
   return S_ISREG(found.st_mode);
 }
 
-bool identity_of(const char* path, Identity& identity) {
+bool file_identity(const char* path, FileIdentity& identity) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return false;
-  const bool known = identity_of(fd, identity);
+  const bool known = file_identity(fd, identity);
   close(fd);
   return known;
 }
@@ -51,24 +50,12 @@ const char* directory() {
 }
 
 bool path_of(const char* libcuda_file, char* out, size_t size) {
-  Identity library = {};
-  if (!identity_of(libcuda_file, library)) return false;
+  FileIdentity library = {};
+  if (!file_identity(libcuda_file, library)) return false;
   const int length = snprintf(out, size, "%s/%s%llx-%llx", directory(), kPrefix,
                               static_cast<unsigned long long>(library.device),
                               static_cast<unsigned long long>(library.inode));
   return length > 0 && static_cast<size_t>(length) < size;
-}
-
-long lock_call(int fd, int command, short type, int64_t start, int64_t length,
-               struct flock* out = nullptr) {
-  struct flock lock = {};
-  lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = start;
-  lock.l_len = length;
-  const long result = syscall(SYS_fcntl, fd, command, &lock);
-  if (out != nullptr) *out = lock;
-  return result;
 }
 
 bool anybody_in(int fd) {
@@ -111,14 +98,14 @@ uint32_t wanted_speed() {
 }
 
 bool is_sound(const TimeRegion& region) {
-  return region.magic == kMagic && region.size == sizeof(TimeRegion) && region.speed >= 1 &&
-         region.speed <= 100;
+  return region.magic == kTimeRegionMagic && region.size == sizeof(TimeRegion) &&
+         region.speed >= 1 && region.speed <= 100;
 }
 
 // With the region's lock: initialises a new file.
 TimeRegion* map_region(int fd, TimeFileMode how) {
-  Identity file = {};
-  if (!identity_of(fd, file)) return nullptr;
+  FileIdentity file = {};
+  if (!file_identity(fd, file)) return nullptr;
   if (file.size != sizeof(TimeRegion)) {
     if (how == TimeFileMode::Find || ftruncate(fd, 0) != 0 ||
         ftruncate(fd, static_cast<off_t>(sizeof(TimeRegion))) != 0)
@@ -131,7 +118,7 @@ TimeRegion* map_region(int fd, TimeFileMode how) {
     region->speed = wanted_speed();
     region->size = sizeof(TimeRegion);
     region->slot_count = 0;
-    region->magic = kMagic;
+    region->magic = kTimeRegionMagic;
   }
   if (is_sound(*region)) return region;
   munmap(at, sizeof(TimeRegion));
@@ -145,8 +132,8 @@ OpenTimeFile try_open(const char* path, TimeFileMode how, bool& again) {
   if (file.fd < 0) return file;
   if (how == TimeFileMode::Make) fchmod(file.fd, 0666);  // containers run as any user
   if (lock_region(file.fd)) {
-    Identity opened = {};
-    again = identity_of(file.fd, opened) && opened.links == 0;
+    FileIdentity opened = {};
+    again = file_identity(file.fd, opened) && opened.links == 0;
     if (!again) file.region = map_region(file.fd, how);
     if (how == TimeFileMode::Make) lock_call(file.fd, kOfdSetLock, F_RDLCK, kPresenceLock, 1);
     unlock_region(file.fd);
@@ -178,17 +165,17 @@ void close_time_file(OpenTimeFile& file) {
 }
 
 void leave_time_file(const OpenTimeFile& file) {
-  Identity named = {};
-  Identity opened = {};
-  if (file.fd < 0 || !identity_of(file.path, named) || !identity_of(file.fd, opened)) return;
+  FileIdentity named = {};
+  FileIdentity opened = {};
+  if (file.fd < 0 || !file_identity(file.path, named) || !file_identity(file.fd, opened)) return;
   // A query through an open file does not see its own locks.
   if (named.inode == opened.inode && named.device == opened.device && !anybody_in(file.fd))
     unlink(file.path);
 }
 
 bool is_removed(const OpenTimeFile& file) {
-  Identity opened = {};
-  return file.fd >= 0 && identity_of(file.fd, opened) && opened.links == 0;
+  FileIdentity opened = {};
+  return file.fd >= 0 && file_identity(file.fd, opened) && opened.links == 0;
 }
 
 bool lock_region(int fd) {

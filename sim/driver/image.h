@@ -25,7 +25,7 @@
 
 #include <stdint.h>
 
-#define GANTRY_SIM_ABI 1u
+#define GANTRY_SIM_ABI 2u
 #define GANTRY_SIM_MAGIC "GantrySimImage1" /* 16 bytes with the NUL */
 #define GANTRY_SIM_FOOTER_MAGIC 0x4d4953595254474eull
 
@@ -81,15 +81,13 @@ struct gantry_sim_gpu {
   uint32_t memory_bus_bits, l2_cache_bytes;
   uint32_t clock_graphics_max, clock_sm_max, clock_memory_max, clock_video_max; /* MHz */
   uint32_t clock_graphics, clock_sm, clock_memory, clock_video;                 /* now, idle */
-  int32_t power_limit_mw, power_min_mw, power_max_mw;                           /* UNSET = N/A */
+  int32_t power_limit_mw, power_min_mw, power_max_mw; /* default, bounds; UNSET = N/A */
   int32_t temperature_slowdown, temperature_shutdown, temperature_max; /* UNSET = not given */
   int32_t ecc_supported;                                               /* 0, 1 */
-  int32_t persistence;                                                 /* 0, 1 */
   int32_t display_active, display_attached;
   int32_t mig_capable;
   int32_t mig_enabled_at_boot;
-  int32_t gsp;          /* 1 = GSP firmware in use */
-  int32_t compute_mode; /* nvmlComputeMode_t */
+  int32_t gsp; /* 1 = GSP firmware in use */
   int32_t excluded;
   int32_t fan_percent; /* UNSET: passively cooled */
   uint32_t mig_profile_count;
@@ -156,6 +154,13 @@ struct gantry_sim_gpu_state {
   uint32_t mig_current, mig_pending;
   uint32_t mig_count;
   uint64_t clocks_event_reasons;
+  /* Settings of nvidia-smi -pm, -c, -pl, -lgc, -lmc and drain. */
+  uint32_t persistence;
+  uint32_t compute_mode;                                 /* nvmlComputeMode_t */
+  int32_t power_limit_mw;                                /* UNSET = N/A */
+  uint32_t graphics_lock_min_mhz, graphics_lock_max_mhz; /* 0: not locked */
+  uint32_t memory_lock_min_mhz, memory_lock_max_mhz;
+  uint32_t draining; /* refuses new clients */
   struct gantry_sim_mig_instance mig[GANTRY_SIM_MAX_MIG_INSTANCES];
 };
 

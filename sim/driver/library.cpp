@@ -8,24 +8,30 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 namespace gantry::sim {
 namespace {
 
-struct Library {
+struct LibraryState {
   Lock lock;
   int32_t tried = 0;
   const struct gantry_sim_image* image = nullptr;
   char file[PATH_MAX] = {};
   char root[PATH_MAX] = {};
   uint32_t fault_calls[GANTRY_SIM_MAX_FAULTS] = {};
+  bool on_overlay = false;
+  struct stat mapped = {};  // of the file when it was mapped; only on an overlay
 };
-constinit Library library{};
+constinit LibraryState library{};
 
 // One line of /proc/self/maps: "start-end perms offset dev inode   path". True when it covers
 // `address`.
@@ -143,12 +149,53 @@ void find_root(const char* file, const char* directory, char* root) {
   if (access(kFencedMachine, F_OK) == 0) snprintf(root, PATH_MAX, "%s", kFencedMachine);
 }
 
-void load() {
-  if (__atomic_load_n(&library.tried, __ATOMIC_ACQUIRE) != 0) return;
+bool same_time(const timespec& one, const timespec& other) {
+  return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
+}
+
+bool stat_own_file(struct stat& out) {
+  return syscall(SYS_newfstatat, AT_FDCWD, library.file, &out, 0) == 0;
+}
+
+// Called with the lock held, before the file is mapped.
+void find_overlay() {
+  struct statfs system = {};
+  library.on_overlay = statfs(library.file, &system) == 0 &&
+                       system.f_type == OVERLAYFS_SUPER_MAGIC && stat_own_file(library.mapped);
+}
+
+// The first write to a file of a lower layer copies it into the upper layer. The name then means
+// the copy, but a mapping stays with the original, so it is replaced in place.
+void follow_copy() {
+  const int saved = errno;
+  const Guard guard(library.lock);
+  struct stat now = {};
+  if (stat_own_file(now) && (!same_time(now.st_mtim, library.mapped.st_mtim) ||
+                             !same_time(now.st_ctim, library.mapped.st_ctim))) {
+    constexpr size_t kSize = sizeof(struct gantry_sim_image);
+    const auto* copy = map_image(library.file);
+    if (copy != nullptr) {
+      void* to = const_cast<struct gantry_sim_image*>(library.image);
+      void* from = const_cast<struct gantry_sim_image*>(copy);
+      mremap(from, kSize, kSize, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+      library.mapped = now;
+    }
+  }
+  errno = saved;
+}
+
+void load_image() {
+  if (__atomic_load_n(&library.tried, __ATOMIC_ACQUIRE) != 0) {
+    if (library.on_overlay && library.image != nullptr) follow_copy();
+    return;
+  }
   const int saved = errno;
   const Guard guard(library.lock);
   if (library.tried == 0) {
-    if (find_own_file(library.file, sizeof library.file)) library.image = map_image(library.file);
+    if (find_own_file(library.file, sizeof library.file)) {
+      find_overlay();
+      library.image = map_image(library.file);
+    }
     if (library.image != nullptr) {
       find_root(library.file, library.image->machine.library_directory, library.root);
     }
@@ -175,17 +222,17 @@ void read_state(const gantry_sim_state& state, const void* from, void* to, size_
 using gantry::sim::library;
 
 const struct gantry_sim_image* gantry_sim_image(void) {
-  gantry::sim::load();
+  gantry::sim::load_image();
   return library.image;
 }
 
 const char* gantry_sim_own_file(void) {
-  gantry::sim::load();
+  gantry::sim::load_image();
   return library.file;
 }
 
 const char* gantry_sim_root(void) {
-  gantry::sim::load();
+  gantry::sim::load_image();
   return library.root;
 }
 

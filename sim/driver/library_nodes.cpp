@@ -105,8 +105,8 @@ int device_error(const char* node, uint32_t major_number, uint32_t minor_number,
   int error = node_error(path, major_number, minor_number, access);
   if (error == ENOENT || error == ENODEV) {
     char table[65536];
-    snprintf(path, sizeof path, "%s/dev.table", gantry_sim_root());
-    if (read_small_file(path, table, sizeof table) > 0) {
+    const int length = snprintf(path, sizeof path, "%s/dev.table", gantry_sim_root());
+    if (length < PATH_MAX && read_small_file(path, table, sizeof table) > 0) {
       error = table_error(table, node, major_number, minor_number, access);
     }
   }
@@ -123,6 +123,7 @@ int control_error() {
 int gpu_error(uint32_t gpu) {
   const auto* image = gantry_sim_image();
   if (image == nullptr || gpu >= image->machine.gpu_count) return ENODEV;
+  if (__atomic_load_n(&image->state.gpu[gpu].draining, __ATOMIC_RELAXED) != 0) return ENODEV;
   const uint32_t number = image->machine.gpu[gpu].minor;
   char node[32];
   snprintf(node, sizeof node, "/dev/nvidia%u", number);

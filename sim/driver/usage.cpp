@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/driver/usage.h"
 
+#include "sim/driver/file_lock_internal.hpp"
 #include "sim/driver/usage_internal.hpp"
 
 #include <errno.h>
@@ -21,8 +22,6 @@
 namespace gantry::sim {
 namespace {
 
-constexpr int kOfdGetLock = 36;  // F_OFD_GETLK and F_OFD_SETLK, which old libc headers lack
-constexpr int kOfdSetLock = 37;
 constexpr unsigned kValueBits = 39;
 constexpr unsigned kFieldBits = 12;
 constexpr uint64_t kMaxValue = (1ULL << kValueBits) - 2;
@@ -53,7 +52,7 @@ uint32_t field_of(uint32_t gpu, int32_t gi, int32_t ci) {
   return first + 1 + static_cast<uint32_t>(gi) * kCis + static_cast<uint32_t>(ci);
 }
 
-bool place_of(uint32_t field, gantry_sim_use& use) {
+bool decode_field(uint32_t field, gantry_sim_use& use) {
   if (field < kFirstUse) return false;
   const uint32_t index = field - kFirstUse;
   use.gpu = index / kUsesPerGpu;
@@ -62,18 +61,6 @@ bool place_of(uint32_t field, gantry_sim_use& use) {
   use.gi_id = instance == 0 ? -1 : static_cast<int32_t>((instance - 1) / kCis);
   use.ci_id = instance == 0 ? -1 : static_cast<int32_t>((instance - 1) % kCis);
   return true;
-}
-
-long lock_call(int fd, int command, short type, uint64_t start, uint64_t length,
-               struct flock* out) {
-  struct flock lock = {};
-  lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = static_cast<off_t>(start);
-  lock.l_len = static_cast<off_t>(length);
-  const long result = syscall(SYS_fcntl, fd, command, &lock);
-  if (out != nullptr) *out = lock;
-  return result;
 }
 
 bool set_value(int fd, uint32_t slot, uint32_t field, uint64_t old_length, uint64_t new_length) {
@@ -85,7 +72,7 @@ bool set_value(int fd, uint32_t slot, uint32_t field, uint64_t old_length, uint6
                    nullptr) == 0;
 }
 
-struct Range {
+struct OffsetRange {
   uint64_t begin, end;
 };
 
@@ -97,25 +84,25 @@ class Pending {
   Pending(const Pending&) = delete;
   Pending& operator=(const Pending&) = delete;
 
-  void push(Range range) {
+  void push(OffsetRange range) {
     if (range.begin >= range.end) return;
     if (count_ == capacity_) {
       const size_t wanted = capacity_ == 0 ? 64 : capacity_ * 2;
-      void* grown = realloc(ranges_, wanted * sizeof(Range));
+      void* grown = realloc(ranges_, wanted * sizeof(OffsetRange));
       if (grown == nullptr) return;
-      ranges_ = static_cast<Range*>(grown);
+      ranges_ = static_cast<OffsetRange*>(grown);
       capacity_ = wanted;
     }
     ranges_[count_++] = range;
   }
-  bool pop(Range& range) {
+  bool pop(OffsetRange& range) {
     if (count_ == 0) return false;
     range = ranges_[--count_];
     return true;
   }
 
  private:
-  Range* ranges_ = nullptr;
+  OffsetRange* ranges_ = nullptr;
   size_t count_ = 0;
   size_t capacity_ = 0;
 };
@@ -127,7 +114,7 @@ template <class Visit>
 void walk(int fd, uint64_t begin, uint64_t end, Visit& visit) {
   Pending pending;
   pending.push({begin, end});
-  Range range = {};
+  OffsetRange range = {};
   while (pending.pop(range)) {
     struct flock found = {};
     if (lock_call(fd, kOfdGetLock, F_WRLCK, range.begin, range.end - range.begin, &found) != 0)
@@ -223,7 +210,7 @@ uint64_t sum(gantry_sim_usage& usage, uint32_t gpu, int32_t gi, int32_t ci) {
   uint64_t total = 0;
   auto visit = [&](uint32_t, uint32_t field, uint64_t value) {
     gantry_sim_use use = {};
-    if (!place_of(field, use) || use.gpu != gpu) return;
+    if (!decode_field(field, use) || use.gpu != gpu) return;
     if (gi >= 0 && use.gi_id != gi) return;
     if (gi >= 0 && ci >= 0 && use.ci_id != ci) return;
     total += value;
@@ -318,7 +305,7 @@ size_t gantry_sim_usage_list(struct gantry_sim_usage* usage, uint32_t gpu,
   size_t count = 0;
   auto visit = [&](uint32_t slot, uint32_t field, uint64_t value) {
     gantry_sim_use use = {};
-    if (!place_of(field, use) || use.gpu != gpu) return;
+    if (!decode_field(field, use) || use.gpu != gpu) return;
     use.slot = slot;
     use.bytes = value;
     if (count < capacity) rows[count] = use;

@@ -58,13 +58,13 @@ bool innermost_pid(const char* status, int32_t& pid, int& depth) {
 namespace {
 
 // The pid of a process in its own namespace, and that namespace; 0 if it cannot be read.
-struct Identity {
+struct ProcessIdentity {
   int32_t pid = 0;
   uint64_t space = 0;
 };
 
 // False for a process of our own namespace and for one that does not exist.
-bool identity_of(long seen, Identity& identity) {
+bool process_identity(long seen, ProcessIdentity& identity) {
   char status[4096];
   int depth = 0;
   if (!read_status(seen, status, sizeof status)) return false;
@@ -82,27 +82,27 @@ constexpr size_t kPlaces = 4096;
 constexpr size_t kTries = 8;
 constinit int32_t places[kPlaces] = {};
 
-int32_t* place_of(const Identity& identity, size_t attempt) {
+int32_t* remembered_place(const ProcessIdentity& identity, size_t attempt) {
   const uint64_t mixed = (identity.space ^ static_cast<uint64_t>(identity.pid) << 32U) *
                          0x9e3779b97f4a7c15U;  // the high bits of a product depend on all others
   return &places[((mixed >> 48U) + attempt) % kPlaces];
 }
 
-int32_t remembered(const Identity& wanted) {
+int32_t remembered_pid(const ProcessIdentity& wanted) {
   for (size_t attempt = 0; attempt < kTries; ++attempt) {
-    const int32_t seen = __atomic_load_n(place_of(wanted, attempt), __ATOMIC_RELAXED);
-    Identity found;
-    if (seen != 0 && identity_of(seen, found) && found.pid == wanted.pid &&
+    const int32_t seen = __atomic_load_n(remembered_place(wanted, attempt), __ATOMIC_RELAXED);
+    ProcessIdentity found;
+    if (seen != 0 && process_identity(seen, found) && found.pid == wanted.pid &&
         found.space == wanted.space)
       return seen;
   }
   return 0;
 }
 
-void remember(const Identity& identity, int32_t seen) {
-  int32_t* place = place_of(identity, static_cast<size_t>(seen) % kTries);
+void remember_pid(const ProcessIdentity& identity, int32_t seen) {
+  int32_t* place = remembered_place(identity, static_cast<size_t>(seen) % kTries);
   for (size_t attempt = 0; attempt < kTries; ++attempt) {
-    int32_t* other = place_of(identity, attempt);
+    int32_t* other = remembered_place(identity, attempt);
     const int32_t there = __atomic_load_n(other, __ATOMIC_RELAXED);
     if (there == seen) return;
     if (there == 0) {
@@ -115,7 +115,7 @@ void remember(const Identity& identity, int32_t seen) {
 
 // We may not be allowed to read the namespace link; then a match of the pid alone counts, if there
 // is exactly one.
-int32_t find_in_proc(const Identity& wanted) {
+int32_t find_in_proc(const ProcessIdentity& wanted) {
   DIR* proc = opendir("/proc");
   if (proc == nullptr) return 0;
   int32_t exact = 0;
@@ -123,9 +123,9 @@ int32_t find_in_proc(const Identity& wanted) {
   int likely_count = 0;
   while (const struct dirent* entry = readdir(proc)) {
     const auto seen = static_cast<int32_t>(strtol(entry->d_name, nullptr, 10));
-    Identity found;
-    if (seen <= 0 || !identity_of(seen, found)) continue;
-    if (found.space != 0) remember(found, seen);
+    ProcessIdentity found;
+    if (seen <= 0 || !process_identity(seen, found)) continue;
+    if (found.space != 0) remember_pid(found, seen);
     if (found.pid != wanted.pid || (found.space != 0 && found.space != wanted.space)) continue;
     if (found.space == wanted.space) exact = seen;
     likely = seen;
@@ -141,8 +141,8 @@ int32_t find_in_proc(const Identity& wanted) {
 int32_t pid_in_own_namespace(int32_t pid, uint64_t space) {
   if (pid <= 0) return 0;
   if (space == own_pid_namespace()) return pid;
-  const Identity wanted{pid, space};
-  const int32_t known = space == 0 ? 0 : remembered(wanted);
+  const ProcessIdentity wanted{pid, space};
+  const int32_t known = space == 0 ? 0 : remembered_pid(wanted);
   return known != 0 ? known : find_in_proc(wanted);
 }
 

@@ -120,19 +120,26 @@ bool texture_attribute(const Device& device, CUdevice_attribute which, int& valu
   }
 }
 
+// Most cards run as fast as NVML says. Where CUDA reports another clock, the card's YAML has it.
+int clock_khz(const Device& device) {
+  const auto said =
+      strtoul(gantry_sim_field(static_cast<int32_t>(device.gpu), "cuda.clock_khz"), nullptr, 10);
+  return static_cast<int>(said != 0 ? said : device.card->clock_sm_max * 1000UL);
+}
+
 // Numbers of this card.
 bool card_attribute(const Device& device, CUdevice_attribute which, int& value) {
   const gantry_sim_gpu& card = *device.card;
   const Generation& generation = generation_of(device);
   switch (which) {
-    case A(CLOCK_RATE): value = static_cast<int>(card.clock_sm_max * 1000); return true;
+    case A(CLOCK_RATE): value = clock_khz(device); return true;
     case A(MEMORY_CLOCK_RATE): value = static_cast<int>(card.clock_memory_max * 1000); return true;
     case A(GLOBAL_MEMORY_BUS_WIDTH): value = static_cast<int>(card.memory_bus_bits); return true;
     case A(L2_CACHE_SIZE): value = static_cast<int>(card.l2_cache_bytes); return true;
     case A(MULTIPROCESSOR_COUNT): value = static_cast<int>(device.multiprocessors); return true;
     case A(COMPUTE_CAPABILITY_MAJOR): value = static_cast<int>(card.cc_major); return true;
     case A(COMPUTE_CAPABILITY_MINOR): value = static_cast<int>(card.cc_minor); return true;
-    case A(COMPUTE_MODE): value = card.compute_mode; return true;
+    case A(COMPUTE_MODE): value = static_cast<int>(compute_mode_of(device)); return true;
     case A(ECC_ENABLED): value = card.ecc_supported > 0 ? 1 : 0; return true;
     case A(KERNEL_EXEC_TIMEOUT): value = card.display_active > 0 ? 1 : 0; return true;
     case A(PCI_BUS_ID): value = static_cast<int>(card.bus); return true;

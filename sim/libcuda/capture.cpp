@@ -14,10 +14,6 @@ namespace {
 
 thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-int32_t thread_id() {
-  return static_cast<int32_t>(syscall(SYS_gettid));
-}
-
 bool set_tail(Tail& tail, Node* const* nodes, uint32_t count) {
   auto** copy = static_cast<Node**>(malloc((count + 1) * sizeof(Node*)));
   if (copy == nullptr) return false;
@@ -117,8 +113,8 @@ void discard(Capture& capture) {
   destroy(&capture);
 }
 
-CUresult information(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                     const CUgraphNode** needs, size_t* count) {
+CUresult capture_information(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
+                             CUgraph* graph, const CUgraphNode** needs, size_t* count) {
   Stream* stream = nullptr;
   if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = working_stream(handle, stream); result != CUDA_SUCCESS) return result;
@@ -336,18 +332,18 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
 }
 
 CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* capture_status) {
-  return information(handle, capture_status, nullptr, nullptr, nullptr, nullptr);
+  return capture_information(handle, capture_status, nullptr, nullptr, nullptr, nullptr);
 }
 CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* capture_status_out,
                                 cuuint64_t* id_out) {
-  return information(handle, capture_status_out, id_out, nullptr, nullptr, nullptr);
+  return capture_information(handle, capture_status_out, id_out, nullptr, nullptr, nullptr);
 }
 CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* capture_status_out,
                                    cuuint64_t* id_out, CUgraph* graph_out,
                                    const CUgraphNode** dependencies_out,
                                    size_t* num_dependencies_out) {
-  return information(handle, capture_status_out, id_out, graph_out, dependencies_out,
-                     num_dependencies_out);
+  return capture_information(handle, capture_status_out, id_out, graph_out, dependencies_out,
+                             num_dependencies_out);
 }
 CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* capture_status_out,
                                    cuuint64_t* id_out, CUgraph* graph_out,
@@ -355,8 +351,8 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* captu
                                    const CUgraphEdgeData** edge_data_out,
                                    size_t* num_dependencies_out) {
   if (edge_data_out != nullptr) *edge_data_out = nullptr;
-  return information(handle, capture_status_out, id_out, graph_out, dependencies_out,
-                     num_dependencies_out);
+  return capture_information(handle, capture_status_out, id_out, graph_out, dependencies_out,
+                             num_dependencies_out);
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {

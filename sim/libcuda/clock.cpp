@@ -6,10 +6,6 @@
 namespace gantry::sim::cuda {
 namespace {
 
-uint64_t later(uint64_t one, uint64_t other) {
-  return one > other ? one : other;
-}
-
 constexpr uint64_t kLaunchNs = 2500;    // an empty kernel on the GPU
 constexpr uint64_t kBlockNs = 1200;     // a full wave of small blocks
 constexpr uint64_t kCopyNs = 1500;      // before the first byte

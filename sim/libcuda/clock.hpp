@@ -12,6 +12,10 @@
 
 namespace gantry::sim::cuda {
 
+constexpr uint64_t later(uint64_t one, uint64_t other) {
+  return one > other ? one : other;
+}
+
 uint64_t now_ns(const Device& device);
 // Converts a moment to wall time, in which the times of processes can be compared.
 uint64_t wall_ns(const Device& device, uint64_t when_ns);

@@ -16,10 +16,6 @@
 namespace gantry::sim::cuda {
 namespace {
 
-int32_t thread_id() {
-  return static_cast<int32_t>(syscall(SYS_gettid));
-}
-
 Stream* per_thread_stream(Context& context) {
   const int32_t thread = thread_id();
   size_t cursor = 0;
@@ -36,8 +32,9 @@ Stream* per_thread_stream(Context& context) {
 
 // In exclusive mode one process has the GPU to itself.
 CUresult may_use(const Device& device) {
-  if (device.card->compute_mode == CU_COMPUTEMODE_PROHIBITED) return CUDA_ERROR_UNKNOWN;
-  if (device.card->compute_mode != CU_COMPUTEMODE_EXCLUSIVE_PROCESS) return CUDA_SUCCESS;
+  const uint32_t mode = compute_mode_of(device);
+  if (mode == CU_COMPUTEMODE_PROHIBITED) return CUDA_ERROR_UNKNOWN;
+  if (mode != CU_COMPUTEMODE_EXCLUSIVE_PROCESS) return CUDA_SUCCESS;
   gantry_sim_use rows[64];
   const size_t count = gantry_sim_usage_list(driver.usage, device.gpu, rows, 64);
   for (size_t i = 0; i < count && i < 64; ++i) {
@@ -68,6 +65,10 @@ void destroy_all(const Context& context, void (*end)(T&)) {
 }
 
 }  // namespace
+
+int32_t thread_id() {
+  return static_cast<int32_t>(syscall(SYS_gettid));
+}
 
 Context* current() {
   return find<Context>(top_of_stack());

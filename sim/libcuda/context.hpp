@@ -6,6 +6,8 @@
 
 namespace gantry::sim::cuda {
 
+int32_t thread_id();  // of the caller, as the kernel numbers it
+
 // nullptr if there is none, or if it was destroyed.
 Context* current();
 

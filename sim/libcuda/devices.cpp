@@ -106,7 +106,7 @@ void fill_instance(Device& device, const gantry_sim_gpu_state& state) {
   }
 }
 
-void fill(Device& device, const Candidate& candidate, const gantry_sim_gpu_state& state) {
+void fill_device(Device& device, const Candidate& candidate, const gantry_sim_gpu_state& state) {
   device = Device{};
   device.gpu = candidate.gpu;
   device.gi = candidate.gi;
@@ -132,7 +132,7 @@ CUresult find_devices() {
                      getenv("CUDA_DEVICE_ORDER"), chosen, GANTRY_SIM_MAX_GPUS);
   for (size_t i = 0; i < count; ++i) {
     const Candidate& candidate = found->candidate[chosen[i]];
-    fill(driver.device[i], candidate, found->state[candidate.gpu]);
+    fill_device(driver.device[i], candidate, found->state[candidate.gpu]);
   }
   driver.device_count = static_cast<int>(count);
   free(found);

@@ -33,6 +33,13 @@ struct Device {
   uint64_t graph_used, graph_used_high, graph_reserved, graph_reserved_high;
 };
 
+// CU_COMPUTEMODE_*, as `nvidia-smi -c` last set it.
+inline uint32_t compute_mode_of(const Device& device) {
+  gantry_sim_gpu_state now = {};
+  gantry_sim_read_gpu_state(device.gpu, &now);
+  return now.compute_mode;
+}
+
 struct Driver {
   Lock lock;
   uint32_t initialised = 0;        // cuInit succeeded

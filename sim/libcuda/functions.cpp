@@ -56,7 +56,7 @@ CUresult set_attribute(Function* function, const Device& device, CUfunction_attr
   return cluster ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-int least(int one, int other) {
+int smaller(int one, int other) {
   return one < other ? one : other;
 }
 
@@ -66,10 +66,10 @@ int blocks_that_fit(const Device& device, int block_size, size_t shared_bytes) {
   const Generation& generation = generation_of(device);
   if (block_size <= 0 || block_size > 1024) return 0;
   const int warps = (block_size + 31) / 32;
-  int blocks = least(generation.blocks_per_multiprocessor,
-                     generation.threads_per_multiprocessor / (warps * 32));
+  int blocks = smaller(generation.blocks_per_multiprocessor,
+                       generation.threads_per_multiprocessor / (warps * 32));
   const int registers = 16 * 32 * warps;  // given out in steps of 16 a thread
-  blocks = least(blocks, generation.registers_per_multiprocessor / registers);
+  blocks = smaller(blocks, generation.registers_per_multiprocessor / registers);
   const size_t reserved = device.card->cc_major >= 8 ? 1024 : 0;
   if (shared_bytes + reserved > 0) {
     const auto room = static_cast<size_t>(generation.shared_per_multiprocessor);

@@ -67,8 +67,8 @@ CUresult find_node(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, Nod
 
 // Nodes whose parameters are one value of the node.
 template <class Params>
-CUresult write_plain(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, Params Node::*field,
-                     const Params* params) {
+CUresult write_exec_plain(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type,
+                          Params Node::*field, const Params* params) {
   if (!is_complete(params)) return CUDA_ERROR_INVALID_VALUE;
   Node* own = nullptr;
   const CUresult result = find_node(exec, node, type, own);
@@ -167,17 +167,17 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec graph_exec, CUgraphNode node
 
 CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec graph_exec, CUgraphNode node,
                                         const CUDA_MEMCPY3D* copy_params, CUcontext) {
-  return write_plain(graph_exec, node, CU_GRAPH_NODE_TYPE_MEMCPY, &Node::copy, copy_params);
+  return write_exec_plain(graph_exec, node, CU_GRAPH_NODE_TYPE_MEMCPY, &Node::copy, copy_params);
 }
 
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec graph_exec, CUgraphNode node,
                                         const CUDA_MEMSET_NODE_PARAMS* memset_params, CUcontext) {
-  return write_plain(graph_exec, node, CU_GRAPH_NODE_TYPE_MEMSET, &Node::fill, memset_params);
+  return write_exec_plain(graph_exec, node, CU_GRAPH_NODE_TYPE_MEMSET, &Node::fill, memset_params);
 }
 
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec graph_exec, CUgraphNode node,
                                       const CUDA_HOST_NODE_PARAMS* node_params) {
-  return write_plain(graph_exec, node, CU_GRAPH_NODE_TYPE_HOST, &Node::host, node_params);
+  return write_exec_plain(graph_exec, node, CU_GRAPH_NODE_TYPE_HOST, &Node::host, node_params);
 }
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec graph_exec, CUgraphNode node, unsigned int is_enabled) {

@@ -5,13 +5,12 @@
 #include "sim/libcuda/entries.hpp"
 #include "sim/libcuda/graph.hpp"
 #include "sim/libcuda/memory.hpp"
+#include "sim/libcuda/pools.hpp"
 
 #include <string.h>
 
 namespace gantry::sim::cuda {
 namespace {
-
-constexpr uint64_t kStep = 32ULL << 20U;  // as on an H200: 40 MiB in a graph use 64
 
 Block* graph_block(uint64_t address) {
   Block* block = block_at(address);
@@ -19,7 +18,7 @@ Block* graph_block(uint64_t address) {
                                                                                        : nullptr;
 }
 
-uint64_t* counter(Device& device, CUgraphMem_attribute which) {
+uint64_t* graph_counter(Device& device, CUgraphMem_attribute which) {
   switch (which) {
     case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: return &device.graph_used;
     case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: return &device.graph_used_high;
@@ -78,7 +77,7 @@ CUresult take_graph_memory(uint64_t address) {
   if (block == nullptr || block->accessible) return CUDA_ERROR_INVALID_VALUE;
   Device& device = *block->device;
   const uint64_t used = device.graph_used + block->charged;
-  const uint64_t reserved = round_up(used, kStep);
+  const uint64_t reserved = round_up(used, kPoolStep);
   if (reserved > device.graph_reserved) {
     if (const CUresult result = charge(device, reserved - device.graph_reserved);
         result != CUDA_SUCCESS)
@@ -102,7 +101,7 @@ bool free_graph_memory(uint64_t address) {
 }
 
 void trim_graph_memory(Device& device) {
-  const uint64_t needed = round_up(device.graph_used, kStep);
+  const uint64_t needed = round_up(device.graph_used, kPoolStep);
   if (device.graph_reserved <= needed) return;
   uncharge(device, device.graph_reserved - needed);
   device.graph_reserved = needed;
@@ -120,7 +119,7 @@ CUresult cuDeviceGraphMemTrim(CUdevice dev) {
 CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute, void* value) {
   Device* device = device_at(dev);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-  const uint64_t* from = counter(*device, attribute);
+  const uint64_t* from = graph_counter(*device, attribute);
   if (from == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   memcpy(value, from, sizeof *from);
   return CUDA_SUCCESS;

@@ -10,10 +10,6 @@
 namespace gantry::sim::cuda {
 namespace {
 
-uint64_t later(uint64_t one, uint64_t other) {
-  return one > other ? one : other;
-}
-
 // All times count from the graph's beginning.
 struct Run {
   Stream& stream;

@@ -51,10 +51,6 @@ void change(uint32_t* word) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 0x7fffffff, nullptr, nullptr, 0);
 }
 
-uint64_t later(uint64_t one, uint64_t other) {
-  return one > other ? one : other;
-}
-
 void call(const HostWork& work) {
   if (work.function != nullptr) {
     work.function(work.data);

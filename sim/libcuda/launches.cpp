@@ -15,7 +15,7 @@
 namespace gantry::sim::cuda {
 namespace {
 
-bool fits(const Shape& shape, const Function& function) {
+bool fits_limits(const Shape& shape, const Function& function) {
   constexpr unsigned kMostBlocks[3] = {2147483647U, 65535U, 65535U};
   constexpr unsigned kMostThreads[3] = {1024U, 1024U, 64U};
   uint64_t threads = 1;
@@ -104,7 +104,7 @@ CUresult check_launch(const Function* function, const Context& context, const Sh
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (function->context != nullptr && function->context != &context)
     return CUDA_ERROR_INVALID_HANDLE;
-  return fits(shape, *function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return fits_limits(shape, *function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult execute(const Device& device, const Shape& shape, const Launch& work,

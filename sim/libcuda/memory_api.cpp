@@ -36,7 +36,7 @@ CUresult pitched(size_t width, size_t height, unsigned element, Reach reach, uin
   return allocate_here(bytes, reach, address);
 }
 
-CUresult information(uint64_t& free, uint64_t& total) {
+CUresult memory_information(uint64_t& free, uint64_t& total) {
   const Context* context = current();
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   const Device& device = *context->device;
@@ -77,7 +77,7 @@ namespace entry {
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   uint64_t left = 0;
   uint64_t all = 0;
-  const CUresult result = information(left, all);
+  const CUresult result = memory_information(left, all);
   if (result != CUDA_SUCCESS) return result;
   if (free != nullptr) *free = left;
   if (total != nullptr) *total = all;
@@ -86,7 +86,7 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
 CUresult cuMemGetInfo(unsigned int* free, unsigned int* total) {
   uint64_t left = 0;
   uint64_t all = 0;
-  const CUresult result = information(left, all);
+  const CUresult result = memory_information(left, all);
   if (result != CUDA_SUCCESS) return result;
   if (free != nullptr) *free = clamp(left);
   if (total != nullptr) *total = clamp(all);

@@ -12,10 +12,8 @@
 namespace gantry::sim::cuda {
 namespace {
 
-constexpr uint64_t kStep = 32ULL << 20U;
-
 void shrink_to(Pool& pool, uint64_t keep) {
-  const uint64_t needed = round_up(pool.used, kStep);
+  const uint64_t needed = round_up(pool.used, kPoolStep);
   const uint64_t goal = needed > keep ? needed : keep;
   if (pool.reserved <= goal) return;
   uncharge(*pool.device, pool.reserved - goal);
@@ -44,7 +42,7 @@ CUresult allocate_from(Pool& pool, uint64_t bytes, Context& context, CUdeviceptr
   return CUDA_SUCCESS;
 }
 
-uint64_t* counter(Pool& pool, CUmemPool_attribute which) {
+uint64_t* pool_counter(Pool& pool, CUmemPool_attribute which) {
   switch (which) {
     case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: return &pool.threshold;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: return &pool.reserved;
@@ -90,7 +88,7 @@ Pool* default_pool(Device& device) {
 }
 
 CUresult enter_pool(Pool& pool, uint64_t bytes) {
-  const uint64_t wanted = round_up(pool.used + bytes, kStep);
+  const uint64_t wanted = round_up(pool.used + bytes, kPoolStep);
   if (pool.max_bytes != 0 && pool.used + bytes > pool.max_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   if (wanted > pool.reserved) {
     const CUresult result = charge(*pool.device, wanted - pool.reserved);
@@ -244,7 +242,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which, voi
     memcpy(value, &known->reuse[which], sizeof(int));
     return CUDA_SUCCESS;
   }
-  const uint64_t* from = counter(*known, which);
+  const uint64_t* from = pool_counter(*known, which);
   if (from == nullptr) return CUDA_ERROR_INVALID_VALUE;
   memcpy(value, from, sizeof *from);
   return CUDA_SUCCESS;
@@ -259,7 +257,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, voi
     return CUDA_SUCCESS;
   }
   uint64_t wanted = 0;
-  uint64_t* to = counter(*known, which);
+  uint64_t* to = pool_counter(*known, which);
   if (to == nullptr) return CUDA_ERROR_INVALID_VALUE;
   memcpy(&wanted, value, sizeof wanted);
   if (which == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {

@@ -8,6 +8,9 @@
 
 namespace gantry::sim::cuda {
 
+// Pools and graphs take memory in such steps, as on an H200: 40 MiB in a graph use 64.
+constexpr uint64_t kPoolStep = 32ULL << 20U;
+
 Pool* make_pool(Device& device, uint64_t max_bytes);
 Pool* default_pool(Device& device);  // nullptr when memory is short
 // Makes room for `bytes` more in the pool; takes memory from the card if needed.

@@ -5,6 +5,7 @@
 #include "sim/libcuda/entries.hpp"
 #include "sim/libcuda/ipc.hpp"
 #include "sim/libcuda/pools.hpp"
+#include "sim/libcuda/shared_memory.hpp"
 
 #include <fcntl.h>
 #include <string.h>
@@ -15,7 +16,6 @@ namespace gantry::sim::cuda {
 namespace {
 
 constexpr uint64_t kPoolMagic = 0x6c6f6f5065726853;
-constexpr unsigned kCloseOnExec = 1;  // MFD_CLOEXEC
 
 struct PoolFile {
   uint64_t magic, id;
@@ -29,7 +29,7 @@ struct PointerData {
 };
 static_assert(sizeof(PointerData) <= sizeof(CUmemPoolPtrExportData));
 
-int make_file(Pool& pool) {
+int make_pool_file(Pool& pool) {
   const int fd = static_cast<int>(syscall(SYS_memfd_create, "gantry-sim-pool", kCloseOnExec));
   if (fd < 0) return -1;
   const uint64_t own = static_cast<uint64_t>(getpid()) << 32U;
@@ -61,7 +61,7 @@ CUresult cuMemPoolExportToShareableHandle(void* handle, CUmemoryPool pool,
   if (handle == nullptr || known == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   if (known->imported || (known->handle_types & type) == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (known->shared_id == 0) known->file = make_file(*known);
+  if (known->shared_id == 0) known->file = make_pool_file(*known);
   const int given = known->shared_id == 0 ? -1 : fcntl(known->file, F_DUPFD_CLOEXEC, 0);
   if (given < 0) return CUDA_ERROR_OPERATING_SYSTEM;
   memcpy(handle, &given, sizeof given);

@@ -21,7 +21,7 @@
 namespace gantry::sim::cuda {
 namespace {
 
-struct Row {
+struct EntryRow {
   const char* name;
   int since;
   void* function;
@@ -37,8 +37,8 @@ void* address(Function* function) {
   return reinterpret_cast<void*>(function);
 }
 
-const Row* rows(size_t& count) {
-  static const Row all_rows[] = {
+const EntryRow* rows(size_t& count) {
+  static const EntryRow all_rows[] = {
 #define CUDA_ENTRY(symbol, name, since, parameters, arguments) \
   {#name, since, address(&::symbol), nullptr},
 #define CUDA_ENTRY_PTSZ(symbol, name, since, parameters, arguments) \
@@ -61,10 +61,10 @@ CUdriverProcAddressQueryResult look_up(const char* name, int version, cuuint64_t
                                        void** function) {
   const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
   size_t count = 0;
-  const Row* all = rows(count);
-  const Row* best = nullptr;
+  const EntryRow* all = rows(count);
+  const EntryRow* best = nullptr;
   bool known = false;
-  for (const Row* row = all; row != all + count; ++row) {
+  for (const EntryRow* row = all; row != all + count; ++row) {
     if (strcmp(row->name, name) != 0) continue;
     known = true;
     const int since = per_thread && row->per_thread != nullptr && row->since < kPerThreadSince
@@ -78,7 +78,7 @@ CUdriverProcAddressQueryResult look_up(const char* name, int version, cuuint64_t
   return CU_GET_PROC_ADDRESS_SUCCESS;
 }
 
-bool valid(const char* symbol, void** function, int version, cuuint64_t flags) {
+bool valid_request(const char* symbol, void** function, int version, cuuint64_t flags) {
   constexpr cuuint64_t kKnown =
       CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
   const auto* image = gantry_sim_image();
@@ -92,7 +92,7 @@ bool valid(const char* symbol, void** function, int version, cuuint64_t flags) {
 namespace entry {
 
 CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version, cuuint64_t flags) {
-  if (!valid(symbol, function, cuda_version, flags)) return CUDA_ERROR_INVALID_VALUE;
+  if (!valid_request(symbol, function, cuda_version, flags)) return CUDA_ERROR_INVALID_VALUE;
   void* found = nullptr;
   if (look_up(symbol, cuda_version, flags, &found) != CU_GET_PROC_ADDRESS_SUCCESS)
     return CUDA_ERROR_NOT_FOUND;
@@ -103,7 +103,7 @@ CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version,
 // The second version succeeds in any case; the result is in the status.
 CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_version,
                              cuuint64_t flags, CUdriverProcAddressQueryResult* symbol_status) {
-  if (!valid(symbol, function, cuda_version, flags)) return CUDA_ERROR_INVALID_VALUE;
+  if (!valid_request(symbol, function, cuda_version, flags)) return CUDA_ERROR_INVALID_VALUE;
   *function = nullptr;
   const CUdriverProcAddressQueryResult status = look_up(symbol, cuda_version, flags, function);
   if (symbol_status != nullptr) *symbol_status = status;

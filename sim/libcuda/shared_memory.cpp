@@ -11,8 +11,7 @@
 namespace gantry::sim::cuda {
 namespace {
 
-constexpr uint64_t kMagic = 0x6d654d6572616853;
-constexpr unsigned kCloseOnExec = 1;  // MFD_CLOEXEC
+constexpr uint64_t kMemoryMagic = 0x6d654d6572616853;
 
 struct Shared {
   Shared* next;
@@ -33,7 +32,7 @@ bool write_all(int fd, const char* from, uint64_t bytes, uint64_t at) {
   return true;
 }
 
-int make_file(const char* data, const SharedHeader& header) {
+int make_memory_file(const char* data, const SharedHeader& header) {
   const int fd = static_cast<int>(syscall(SYS_memfd_create, "gantry-sim-memory", kCloseOnExec));
   if (fd < 0) return -1;
   if (ftruncate(fd, static_cast<off_t>(header.size + 4096)) == 0 &&
@@ -55,8 +54,8 @@ int share_in_place(char* data, uint64_t size, const Device& device, SharedHeader
   auto* made = static_cast<Shared*>(calloc(1, sizeof(Shared)));
   if (made == nullptr) return -1;
   const uint64_t own = static_cast<uint64_t>(getpid()) << 32U;
-  header = {kMagic, size, own + ++driver.next_id, device.gpu, device.gi};
-  const int fd = make_file(data, header);
+  header = {kMemoryMagic, size, own + ++driver.next_id, device.gpu, device.gi};
+  const int fd = make_memory_file(data, header);
   if (fd < 0 ||
       mmap(data, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
     if (fd >= 0) close(fd);
@@ -74,7 +73,8 @@ bool read_shared_header(int fd, SharedHeader& header) {
   const auto size = static_cast<uint64_t>(end) - 4096;
   return pread(fd, &header, sizeof header, static_cast<off_t>(size)) ==
              static_cast<ssize_t>(sizeof header) &&
-         header.magic == kMagic && header.size == size && size != 0 && size < kMaxAddressSpace;
+         header.magic == kMemoryMagic && header.size == size && size != 0 &&
+         size < kMaxAddressSpace;
 }
 
 char* map_shared(int fd, SharedHeader& header) {

@@ -8,6 +8,8 @@
 
 namespace gantry::sim::cuda {
 
+constexpr unsigned kCloseOnExec = 1;  // MFD_CLOEXEC
+
 struct SharedHeader {
   uint64_t magic, size, id;
   uint32_t gpu;

@@ -19,7 +19,7 @@ struct Order {
   size_t count;
 };
 
-Order order_of(const Candidate* candidates, size_t count, const char* order) {
+Order device_order(const Candidate* candidates, size_t count, const char* order) {
   Order result{};
   for (size_t i = 0; i < count && result.count < kMaxGpus; ++i) {
     if (i == 0 || candidates[i].gpu != candidates[i - 1].gpu) result.first[result.count++] = i;
@@ -106,7 +106,7 @@ class Chosen {
 
 size_t choose_visible(const Candidate* candidates, size_t count, const char* visible,
                       const char* order, size_t* chosen, size_t capacity) {
-  const Order gpus = order_of(candidates, count, order);
+  const Order gpus = device_order(candidates, count, order);
   Chosen result(chosen, capacity);
   if (visible == nullptr) {
     for (size_t i = 0; i < gpus.count; ++i) result.add(gpus.first[i]);

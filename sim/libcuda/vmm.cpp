@@ -39,7 +39,7 @@ void end_if_unused(Memory& memory) {
   destroy(&memory);
 }
 
-bool on_host(CUmemLocationType type) {
+bool is_host_location(CUmemLocationType type) {
   return type == CU_MEM_LOCATION_TYPE_HOST || type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
          type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 }
@@ -48,7 +48,7 @@ CUresult check(const CUmemAllocationProp* prop, Device*& device) {
   if (prop == nullptr || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
     return CUDA_ERROR_INVALID_VALUE;
   device = nullptr;
-  if (on_host(prop->location.type)) return CUDA_SUCCESS;
+  if (is_host_location(prop->location.type)) return CUDA_SUCCESS;
   if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
   device = device_at(prop->location.id);
   return device == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;

@@ -9,18 +9,18 @@
 namespace gantry::sim::nvml {
 namespace {
 
-struct Anchor {
+struct TimeFile {
   Lock lock;
   gantry_sim_time* time = nullptr;
 };
-constinit Anchor anchor{};
+constinit TimeFile time_file{};
 
 gantry_sim_time* time_of_machine() {
-  const Guard guard(anchor.lock);
+  const Guard guard(time_file.lock);
   char file[PATH_MAX];
-  if (anchor.time == nullptr && find_libcuda(file, sizeof file))
-    anchor.time = gantry_sim_time_open(file, GANTRY_SIM_TIME_READ);
-  return anchor.time;
+  if (time_file.time == nullptr && find_libcuda(file, sizeof file))
+    time_file.time = gantry_sim_time_open(file, GANTRY_SIM_TIME_READ);
+  return time_file.time;
 }
 
 unsigned int percent(uint64_t part, uint64_t whole) {

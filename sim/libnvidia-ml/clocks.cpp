@@ -9,29 +9,35 @@ using namespace gantry::sim::nvml;
 
 namespace {
 
-nvmlReturn_t positive(uint32_t value, unsigned int* out) {
-  GANTRY_NEED(out);
-  if (value == 0) return NVML_ERROR_NOT_SUPPORTED;
-  *out = value;
-  return NVML_SUCCESS;
+// A locked clock stays between its bounds; 0 as the upper bound: not locked.
+uint32_t within(uint32_t mhz, uint32_t low, uint32_t high) {
+  if (high == 0 || mhz == 0) return mhz;
+  return mhz < low ? low : mhz > high ? high : mhz;
 }
 
-nvmlReturn_t current(const gantry_sim_gpu& card, nvmlClockType_t type, unsigned int* mhz) {
+nvmlReturn_t current_clock(const Target& target, nvmlClockType_t type, unsigned int* mhz) {
+  const gantry_sim_gpu& card = *target.card;
+  const auto now = gpu_now(target.gpu);
+  const auto graphics = [&](uint32_t clock) {
+    return within(clock, now.graphics_lock_min_mhz, now.graphics_lock_max_mhz);
+  };
   switch (type) {
-    case NVML_CLOCK_GRAPHICS: return positive(card.clock_graphics, mhz);
-    case NVML_CLOCK_SM: return positive(card.clock_sm, mhz);
-    case NVML_CLOCK_MEM: return positive(card.clock_memory, mhz);
-    case NVML_CLOCK_VIDEO: return positive(card.clock_video, mhz);
+    case NVML_CLOCK_GRAPHICS: return give_positive(graphics(card.clock_graphics), mhz);
+    case NVML_CLOCK_SM: return give_positive(graphics(card.clock_sm), mhz);
+    case NVML_CLOCK_MEM:
+      return give_positive(
+          within(card.clock_memory, now.memory_lock_min_mhz, now.memory_lock_max_mhz), mhz);
+    case NVML_CLOCK_VIDEO: return give_positive(card.clock_video, mhz);
     default: return NVML_ERROR_INVALID_ARGUMENT;
   }
 }
 
 nvmlReturn_t highest(const gantry_sim_gpu& card, nvmlClockType_t type, unsigned int* mhz) {
   switch (type) {
-    case NVML_CLOCK_GRAPHICS: return positive(card.clock_graphics_max, mhz);
-    case NVML_CLOCK_SM: return positive(card.clock_sm_max, mhz);
-    case NVML_CLOCK_MEM: return positive(card.clock_memory_max, mhz);
-    case NVML_CLOCK_VIDEO: return positive(card.clock_video_max, mhz);
+    case NVML_CLOCK_GRAPHICS: return give_positive(card.clock_graphics_max, mhz);
+    case NVML_CLOCK_SM: return give_positive(card.clock_sm_max, mhz);
+    case NVML_CLOCK_MEM: return give_positive(card.clock_memory_max, mhz);
+    case NVML_CLOCK_VIDEO: return give_positive(card.clock_video_max, mhz);
     default: return NVML_ERROR_INVALID_ARGUMENT;
   }
 }
@@ -98,7 +104,7 @@ struct ClockList {
   }
 };
 
-nvmlReturn_t list(const ClockList& clocks, unsigned int* count, unsigned int* out) {
+nvmlReturn_t list_clocks(const ClockList& clocks, unsigned int* count, unsigned int* out) {
   GANTRY_NEED(count);
   if (clocks.only == 0) return NVML_ERROR_NOT_SUPPORTED;
   const unsigned int room = *count;
@@ -133,7 +139,7 @@ bool runs_at(const ClockList& clocks, unsigned int mhz) {
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type,
                                                   unsigned int* mhz) {
   GANTRY_ENTER_GPU(nvmlDeviceGetClockInfo, device);
-  return current(*target.card, type, mhz);
+  return current_clock(target, type, mhz);
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type,
@@ -146,7 +152,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, nvmlClockType
                                               nvmlClockId_t id, unsigned int* mhz) {
   GANTRY_ENTER_GPU(nvmlDeviceGetClock, device);
   switch (id) {
-    case NVML_CLOCK_ID_CURRENT: return current(*target.card, type, mhz);
+    case NVML_CLOCK_ID_CURRENT: return current_clock(target, type, mhz);
     case NVML_CLOCK_ID_APP_CLOCK_TARGET:
     case NVML_CLOCK_ID_APP_CLOCK_DEFAULT: return application(*target.card, type, mhz);
     case NVML_CLOCK_ID_CUSTOMER_BOOST_MAX: return boost(*target.card, type, mhz);
@@ -178,7 +184,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetSupportedMemoryClocks(nvmlDevice_t devic
                                                               unsigned int* count,
                                                               unsigned int* mhz) {
   GANTRY_ENTER_GPU(nvmlDeviceGetSupportedMemoryClocks, device);
-  return list(memory_clocks(target), count, mhz);
+  return list_clocks(memory_clocks(target), count, mhz);
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetSupportedGraphicsClocks(nvmlDevice_t device,
@@ -187,7 +193,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetSupportedGraphicsClocks(nvmlDevice_t dev
                                                                 unsigned int* mhz) {
   GANTRY_ENTER_GPU(nvmlDeviceGetSupportedGraphicsClocks, device);
   if (!runs_at(memory_clocks(target), memory_mhz)) return NVML_ERROR_INVALID_ARGUMENT;
-  return list(graphics_clocks(target), count, mhz);
+  return list_clocks(graphics_clocks(target), count, mhz);
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetAutoBoostedClocksEnabled(nvmlDevice_t device,

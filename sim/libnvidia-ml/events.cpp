@@ -20,7 +20,7 @@ namespace gantry::sim::nvml {
 namespace {
 
 constexpr unsigned int kSets = 256;
-constexpr uint64_t kNapUs = 250000;  // a writer without access to our memory cannot wake us
+constexpr uint64_t kNapUs = 1'000'000;  // a writer without access to our memory cannot wake us
 
 struct Sets {
   Lock lock;
@@ -68,7 +68,8 @@ bool next_event(nvmlEventSet_st& set, gantry_sim_event& out) {
 void nap(uint32_t sequence, uint64_t left_us) {
   const uint64_t us = left_us < kNapUs ? left_us : kNapUs;
   timespec timeout{};
-  timeout.tv_nsec = static_cast<long>(us * 1000);
+  timeout.tv_sec = static_cast<time_t>(us / 1'000'000);
+  timeout.tv_nsec = static_cast<long>(us % 1'000'000 * 1000);
   // A shared futex, because the word is in a file that another process writes.
   syscall(SYS_futex, &state().sequence, FUTEX_WAIT, sequence, &timeout, nullptr, 0);
 }

@@ -246,12 +246,6 @@ unsigned int newest_field(uint32_t branch) {
   return 0;
 }
 
-long long wall_us() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<long long>(now.tv_sec) * 1000000 + now.tv_nsec / 1000;
-}
-
 }  // namespace
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count,
@@ -259,7 +253,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int cou
   GANTRY_ENTER_GPU(nvmlDeviceGetFieldValues, device);
   if (values == nullptr || count <= 0) return NVML_ERROR_INVALID_ARGUMENT;
   const auto now = gpu_now(target.gpu);
-  const long long stamp = wall_us();
+  const auto stamp = static_cast<long long>(wall_us());
   for (int i = 0; i < count; ++i) {
     auto& field = values[i];
     field.timestamp = stamp;

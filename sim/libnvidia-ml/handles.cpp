@@ -10,21 +10,11 @@
 namespace gantry::sim::nvml {
 namespace {
 
-struct Tables {
+struct DeviceTables {
   nvmlDevice_st gpu[GANTRY_SIM_MAX_GPUS];
   nvmlDevice_st mig[GANTRY_SIM_MAX_GPUS][GANTRY_SIM_GI_IDS][GANTRY_SIM_CI_IDS];
 };
-constinit Tables tables{};
-
-// Position of `handle` in a table, or -1. Compared as numbers, because a foreign pointer can have
-// any value.
-template <typename Handle>
-int64_t position(const Handle* handle, const Handle* table, size_t count) {
-  const auto at = reinterpret_cast<uintptr_t>(handle);
-  const auto begin = reinterpret_cast<uintptr_t>(table);
-  if (at < begin || at >= begin + count * sizeof(Handle)) return -1;
-  return static_cast<int64_t>((at - begin) / sizeof(Handle));
-}
+constinit DeviceTables device_tables{};
 
 bool same_text(const char* a, const char* b) {
   return strcasecmp(a, b) == 0;
@@ -54,12 +44,12 @@ bool parse_bus_id(const char* text, unsigned int (&number)[4]) {
 }  // namespace
 
 nvmlDevice_t gpu_handle(uint32_t gpu) {
-  return &tables.gpu[gpu];
+  return &device_tables.gpu[gpu];
 }
 
 nvmlDevice_t mig_handle(uint32_t gpu, uint32_t gi_id, uint32_t ci_id) {
   if (gi_id >= GANTRY_SIM_GI_IDS || ci_id >= GANTRY_SIM_CI_IDS) return nullptr;
-  return &tables.mig[gpu][gi_id][ci_id];
+  return &device_tables.mig[gpu][gi_id][ci_id];
 }
 
 nvmlReturn_t open_gpu(uint32_t gpu, nvmlDevice_t* device) {
@@ -70,13 +60,12 @@ nvmlReturn_t open_gpu(uint32_t gpu, nvmlDevice_t* device) {
 
 nvmlReturn_t resolve(nvmlDevice_t device, Target& target, Reach reach) {
   constexpr size_t kPerGpu = size_t{GANTRY_SIM_GI_IDS} * GANTRY_SIM_CI_IDS;
-  int64_t at = position(device, tables.gpu, GANTRY_SIM_MAX_GPUS);
-  if (at >= 0) {
-    target.gpu = static_cast<uint32_t>(at);
+  size_t index = 0;
+  if (find_position(device, device_tables.gpu, GANTRY_SIM_MAX_GPUS, index)) {
+    target.gpu = static_cast<uint32_t>(index);
   } else {
-    at = position(device, &tables.mig[0][0][0], GANTRY_SIM_MAX_GPUS * kPerGpu);
-    if (at < 0) return NVML_ERROR_INVALID_ARGUMENT;
-    const auto index = static_cast<uint64_t>(at);
+    if (!find_position(device, &device_tables.mig[0][0][0], GANTRY_SIM_MAX_GPUS * kPerGpu, index))
+      return NVML_ERROR_INVALID_ARGUMENT;
     target.gpu = static_cast<uint32_t>(index / kPerGpu);
     target.mig = true;
     target.gi_id = static_cast<uint32_t>(index % kPerGpu / GANTRY_SIM_CI_IDS);
@@ -165,7 +154,7 @@ nvmlReturn_t by_uuid(const char* uuid, nvmlDevice_t* device) {
 }
 
 // 16 bytes as "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx".
-void print_uuid(const unsigned char* b, char (&out)[48]) {
+void print_gpu_uuid(const unsigned char* b, char (&out)[48]) {
   snprintf(out, sizeof out,
            "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
            b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
@@ -223,7 +212,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t* uuid,
   if (uuid->version != nvmlUUID_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   char text[48];
   if (uuid->type == NVML_UUID_TYPE_BINARY) {
-    print_uuid(uuid->value.bytes, text);
+    print_gpu_uuid(uuid->value.bytes, text);
   } else if (uuid->type == NVML_UUID_TYPE_ASCII) {
     snprintf(text, sizeof text, "%.*s", NVML_DEVICE_UUID_ASCII_LEN, uuid->value.str);
   } else {

@@ -72,8 +72,9 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, nvmlBrandType
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int* index) {
-  GANTRY_ENTER_GPU(nvmlDeviceGetIndex, device, Reach::Identity);
+  GANTRY_ENTER_DEVICE(nvmlDeviceGetIndex, device, Reach::Identity);
   GANTRY_NEED(index);
+  if (target.mig) return mig_index(target, *index) ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
   for (uint32_t i = 0; i < session().count; ++i) {
     if (session().order[i] == target.gpu) *index = i;
   }

@@ -21,13 +21,6 @@ nvmlReturn_t idle_engine(nvmlDevice_t device, unsigned int* utilization, unsigne
   return NVML_SUCCESS;
 }
 
-unsigned long long wall_us() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<unsigned long long>(now.tv_sec) * 1000000ULL +
-         static_cast<unsigned long long>(now.tv_nsec) / 1000ULL;
-}
-
 unsigned int greater(unsigned int one, unsigned int other) {
   return one > other ? one : other;
 }

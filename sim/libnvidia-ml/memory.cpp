@@ -15,12 +15,12 @@ namespace {
 constexpr unsigned long long kMiB = 1024ULL * 1024ULL;
 constexpr size_t kMostUses = 65536;
 
-struct Anchor {
+struct UsageFile {
   Lock lock;
   int32_t tried = 0;
   gantry_sim_usage* usage = nullptr;
 };
-constinit Anchor anchor{};
+constinit UsageFile usage_file{};
 
 }  // namespace
 
@@ -50,15 +50,15 @@ bool find_libcuda(char* out, size_t size) {
 namespace {
 
 gantry_sim_usage* usage() {
-  if (__atomic_load_n(&anchor.tried, __ATOMIC_ACQUIRE) == 0) {
-    const Guard guard(anchor.lock);
-    if (anchor.tried == 0) {
+  if (__atomic_load_n(&usage_file.tried, __ATOMIC_ACQUIRE) == 0) {
+    const Guard guard(usage_file.lock);
+    if (usage_file.tried == 0) {
       char file[PATH_MAX];
-      if (find_libcuda(file, sizeof file)) anchor.usage = gantry_sim_usage_open(file);
-      __atomic_store_n(&anchor.tried, 1, __ATOMIC_RELEASE);
+      if (find_libcuda(file, sizeof file)) usage_file.usage = gantry_sim_usage_open(file);
+      __atomic_store_n(&usage_file.tried, 1, __ATOMIC_RELEASE);
     }
   }
-  return anchor.usage;
+  return usage_file.usage;
 }
 
 // -1: the whole card.
@@ -111,6 +111,21 @@ unsigned long long reserved_by_driver(const Target& target) {
   return bytes[0] != '\0' ? strtoull(bytes, nullptr, 10) : target.card->memory_reserved_mib * kMiB;
 }
 
+// An instance has the part of BAR1 that its memory slices are of the card's, less one MiB.
+bool bar1_of_instance(const Target& target, unsigned long long& mib) {
+  MigDevice found{};
+  if (!find_mig(target, found)) return false;
+  unsigned long long slices = 1;
+  for (uint32_t i = 0; i < target.card->mig_profile_count; ++i) {
+    const unsigned long long some = target.card->mig_profile[i].memory_slices;
+    if (some > slices) slices = some;
+  }
+  const unsigned long long part =
+      mib * target.card->mig_profile[found.profile].memory_slices / slices;
+  mib = part == 0 ? 0 : part - 1;
+  return true;
+}
+
 nvmlReturn_t measure(nvmlDevice_t device, Amounts& out) {
   Target target{};
   if (const nvmlReturn_t result = resolve(device, target); result != NVML_SUCCESS) return result;
@@ -157,8 +172,10 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device,
                                                        nvmlBAR1Memory_t* memory) {
   GANTRY_ENTER_DEVICE(nvmlDeviceGetBAR1MemoryInfo, device);
   GANTRY_NEED(memory);
-  const unsigned long long total = target.card->bar1_mib * kMiB;
-  const unsigned long long used = total == 0 ? 0 : kMiB;
+  unsigned long long mib = target.card->bar1_mib;
+  if (target.mig && !bar1_of_instance(target, mib)) return NVML_ERROR_NOT_FOUND;
+  const unsigned long long total = mib * kMiB;
+  const unsigned long long used = total == 0 || target.mig ? 0 : kMiB;
   *memory = {total, total - used, used};
   return NVML_SUCCESS;
 }

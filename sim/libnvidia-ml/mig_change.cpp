@@ -39,7 +39,7 @@ uint64_t fnv(uint64_t seed, const char* text) {
 }
 
 // The same instance of the same card always has the same name, as on real cards.
-void print_uuid(const gantry_sim_gpu& card, uint32_t gi, uint32_t ci, char (&out)[96]) {
+void print_mig_uuid(const gantry_sim_gpu& card, uint32_t gi, uint32_t ci, char (&out)[96]) {
   char text[128];
   snprintf(text, sizeof text, "%s/%u/%u", card.uuid, gi, ci);
   if (session().branch < 470) {
@@ -179,7 +179,7 @@ nvmlReturn_t add_compute(gantry_sim_gpu_state& value, bool& announce, void* argu
   compute = {};
   compute.ci_id = change.ci_id = ci_id;
   compute.slices = change.slices;
-  print_uuid(*change.card, change.gi_id, ci_id, compute.uuid);
+  print_mig_uuid(*change.card, change.gi_id, ci_id, compute.uuid);
   number_devices(value);
   announce = true;
   return NVML_SUCCESS;

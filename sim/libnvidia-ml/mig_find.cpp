@@ -9,19 +9,24 @@
 namespace gantry::sim::nvml {
 namespace {
 
-struct Tables {
+struct InstanceTables {
   nvmlGpuInstance_st instance[GANTRY_SIM_MAX_GPUS][GANTRY_SIM_GI_IDS];
   nvmlComputeInstance_st compute[GANTRY_SIM_MAX_GPUS][GANTRY_SIM_GI_IDS][GANTRY_SIM_CI_IDS];
 };
-constinit Tables tables{};
+constinit InstanceTables instance_tables{};
 
-template <typename Handle>
-bool position(const Handle* handle, const Handle* table, size_t count, size_t& out) {
-  const auto at = reinterpret_cast<uintptr_t>(handle);
-  const auto begin = reinterpret_cast<uintptr_t>(table);
-  if (at < begin || at >= begin + count * sizeof(Handle)) return false;
-  out = (at - begin) / sizeof(Handle);
-  return true;
+// The MIG device the machine has at this place, if there is one and it can be seen.
+nvmlDevice_t mig_at(const Target& target, const gantry_sim_gpu_state& now, uint32_t place) {
+  for (const auto& instance : now.mig) {
+    if (instance.used == 0 || profile_of(*target.card, instance) == nullptr) continue;
+    for (uint32_t i = 0; i < instance.ci_count; ++i) {
+      const auto& compute = instance.ci[i];
+      if (compute.mig_index == place && mig_visible(target.gpu, instance.gi_id, compute.ci_id)) {
+        return mig_handle(target.gpu, instance.gi_id, compute.ci_id);
+      }
+    }
+  }
+  return nullptr;
 }
 
 nvmlReturn_t check_gpu(uint32_t gpu, InstanceTarget& out) {
@@ -96,6 +101,29 @@ bool find_mig(const Target& target, MigDevice& out) {
   return false;
 }
 
+// Visible devices are numbered without gaps.
+nvmlDevice_t mig_with_index(const Target& target, uint32_t index) {
+  const auto now = gpu_now(target.gpu);
+  if (now.mig_current == 0) return nullptr;
+  for (uint32_t place = 0; place < kMostMigDevices; ++place) {
+    auto* const found = mig_at(target, now, place);
+    if (found != nullptr && index-- == 0) return found;
+  }
+  return nullptr;
+}
+
+bool mig_index(const Target& mig, uint32_t& out) {
+  const auto* const wanted = mig_handle(mig.gpu, mig.gi_id, mig.ci_id);
+  for (uint32_t index = 0; index < kMostMigDevices; ++index) {
+    const auto* const found = mig_with_index(mig, index);
+    if (found == nullptr) return false;
+    if (found != wanted) continue;
+    out = index;
+    return true;
+  }
+  return false;
+}
+
 void print_compute_profile(const gantry_sim_mig_profile& profile, uint32_t slices, char* out,
                            size_t size) {
   if (slices >= profile.slices) {
@@ -113,18 +141,18 @@ void print_mig_name(const Target& target, const MigDevice& device, char* out, si
 }
 
 nvmlGpuInstance_t instance_handle(uint32_t gpu, uint32_t gi_id) {
-  return gi_id < GANTRY_SIM_GI_IDS ? &tables.instance[gpu][gi_id] : nullptr;
+  return gi_id < GANTRY_SIM_GI_IDS ? &instance_tables.instance[gpu][gi_id] : nullptr;
 }
 
 nvmlComputeInstance_t compute_handle(uint32_t gpu, uint32_t gi_id, uint32_t ci_id) {
   if (gi_id >= GANTRY_SIM_GI_IDS || ci_id >= GANTRY_SIM_CI_IDS) return nullptr;
-  return &tables.compute[gpu][gi_id][ci_id];
+  return &instance_tables.compute[gpu][gi_id][ci_id];
 }
 
 nvmlReturn_t resolve_instance(nvmlGpuInstance_t handle, InstanceTarget& out) {
   size_t at = 0;
-  if (!position(handle, &tables.instance[0][0], size_t{GANTRY_SIM_MAX_GPUS} * GANTRY_SIM_GI_IDS,
-                at)) {
+  if (!find_position(handle, &instance_tables.instance[0][0],
+                     size_t{GANTRY_SIM_MAX_GPUS} * GANTRY_SIM_GI_IDS, at)) {
     return NVML_ERROR_INVALID_ARGUMENT;
   }
   out.gi_id = static_cast<uint32_t>(at % GANTRY_SIM_GI_IDS);
@@ -137,7 +165,8 @@ nvmlReturn_t resolve_instance(nvmlGpuInstance_t handle, InstanceTarget& out) {
 nvmlReturn_t resolve_compute(nvmlComputeInstance_t handle, InstanceTarget& out) {
   constexpr size_t kPerGpu = size_t{GANTRY_SIM_GI_IDS} * GANTRY_SIM_CI_IDS;
   size_t at = 0;
-  if (!position(handle, &tables.compute[0][0][0], GANTRY_SIM_MAX_GPUS * kPerGpu, at)) {
+  if (!find_position(handle, &instance_tables.compute[0][0][0], GANTRY_SIM_MAX_GPUS * kPerGpu,
+                     at)) {
     return NVML_ERROR_INVALID_ARGUMENT;
   }
   out.gi_id = static_cast<uint32_t>(at % kPerGpu / GANTRY_SIM_CI_IDS);

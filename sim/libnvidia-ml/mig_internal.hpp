@@ -15,10 +15,17 @@ struct MigDevice {
   char uuid[96];
 };
 
+// How many MIG devices a GPU can have at most: compute instances in all GPU instances.
+inline constexpr uint32_t kMostMigDevices =
+    GANTRY_SIM_MAX_MIG_INSTANCES * GANTRY_SIM_MAX_MIG_INSTANCES;
+
 // Whether this process may use it: it can open the capability nodes of both instances, as in a
 // container that was given this instance, or it has administrator rights.
 bool mig_visible(uint32_t gpu, uint32_t gi_id, uint32_t ci_id);
 bool find_mig(const Target& target, MigDevice& out);
+// The MIG device with this index among those that the process may use, or nullptr; and back.
+nvmlDevice_t mig_with_index(const Target& target, uint32_t index);
+bool mig_index(const Target& mig, uint32_t& out);
 // "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "... MIG 1c.3g.20gb" for a part of an instance.
 void print_mig_name(const Target& target, const MigDevice& device, char* out, size_t size);
 // "1g.5gb" or "1c.3g.20gb".

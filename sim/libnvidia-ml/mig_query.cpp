@@ -14,22 +14,6 @@ bool mig_on(uint32_t gpu) {
   return now.mig_current != 0;
 }
 
-constexpr uint32_t kMostMigDevices = GANTRY_SIM_MAX_MIG_INSTANCES * GANTRY_SIM_MAX_MIG_INSTANCES;
-
-// The MIG device the machine has at this place, if there is one and it can be seen.
-nvmlDevice_t mig_at(const Target& target, const gantry_sim_gpu_state& now, uint32_t place) {
-  for (const auto& instance : now.mig) {
-    if (instance.used == 0 || profile_of(*target.card, instance) == nullptr) continue;
-    for (uint32_t i = 0; i < instance.ci_count; ++i) {
-      const auto& compute = instance.ci[i];
-      if (compute.mig_index == place && mig_visible(target.gpu, instance.gi_id, compute.ci_id)) {
-        return mig_handle(target.gpu, instance.gi_id, compute.ci_id);
-      }
-    }
-  }
-  return nullptr;
-}
-
 nvmlReturn_t attributes_of(nvmlDevice_t device, nvmlDeviceAttributes_t* out) {
   Target target{};
   if (const nvmlReturn_t result = resolve(device, target); result != NVML_SUCCESS) return result;
@@ -151,16 +135,10 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t devi
   GANTRY_ENTER_GPU(nvmlDeviceGetMigDeviceHandleByIndex, device, Reach::Live,
                    NVML_ERROR_INVALID_ARGUMENT);
   GANTRY_NEED(mig);
-  const auto now = gpu_now(target.gpu);
-  if (now.mig_current == 0) return NVML_ERROR_NOT_FOUND;
-  // Visible devices are numbered without gaps.
-  for (uint32_t place = 0; place < kMostMigDevices; ++place) {
-    const auto found = mig_at(target, now, place);
-    if (found == nullptr || index-- != 0) continue;
-    *mig = found;
-    return NVML_SUCCESS;
-  }
-  return NVML_ERROR_NOT_FOUND;
+  const auto found = mig_with_index(target, index);
+  if (found == nullptr) return NVML_ERROR_NOT_FOUND;
+  *mig = found;
+  return NVML_SUCCESS;
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig,

@@ -3,7 +3,6 @@
 #include "sim/libnvidia-ml/nvml_internal.hpp"
 
 #include <string.h>
-#include <unistd.h>
 
 using namespace gantry::sim::nvml;
 
@@ -11,12 +10,6 @@ namespace {
 
 nvmlEnableState_t enabled(int32_t flag) {
   return flag != 0 ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;
-}
-
-// For a change that the simulated card does not support: root gets NOT_SUPPORTED, other users get
-// NO_PERMISSION.
-nvmlReturn_t refuse_change() {
-  return geteuid() == 0 ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_NO_PERMISSION;
 }
 
 bool is_vgpu(const gantry_sim_gpu& card) {
@@ -38,35 +31,6 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t device,
   GANTRY_NEED(active);
   *active = enabled(target.card->display_active);
   return NVML_SUCCESS;
-}
-
-GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device,
-                                                        nvmlEnableState_t* mode) {
-  GANTRY_ENTER_GPU(nvmlDeviceGetPersistenceMode, device);
-  GANTRY_NEED(mode);
-  *mode = enabled(target.card->persistence);
-  return NVML_SUCCESS;
-}
-
-GANTRY_EXPORT nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t device,
-                                                        nvmlEnableState_t mode) {
-  GANTRY_ENTER_GPU(nvmlDeviceSetPersistenceMode, device);
-  if (mode != NVML_FEATURE_DISABLED && mode != NVML_FEATURE_ENABLED)
-    return NVML_ERROR_INVALID_ARGUMENT;
-  return enabled(target.card->persistence) == mode ? NVML_SUCCESS : refuse_change();
-}
-
-GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t* mode) {
-  GANTRY_ENTER_GPU(nvmlDeviceGetComputeMode, device);
-  GANTRY_NEED(mode);
-  *mode = static_cast<nvmlComputeMode_t>(target.card->compute_mode);
-  return NVML_SUCCESS;
-}
-
-GANTRY_EXPORT nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, nvmlComputeMode_t mode) {
-  GANTRY_ENTER_GPU(nvmlDeviceSetComputeMode, device);
-  if (mode >= NVML_COMPUTEMODE_COUNT) return NVML_ERROR_INVALID_ARGUMENT;
-  return static_cast<int32_t>(mode) == target.card->compute_mode ? NVML_SUCCESS : refuse_change();
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetDriverModel(nvmlDevice_t device, nvmlDriverModel_t*,

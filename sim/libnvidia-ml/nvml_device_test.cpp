@@ -171,6 +171,53 @@ TEST_F(NvmlDevice, MigInstancesAreMadeFoundAndDestroyed) {
   EXPECT_EQ(name(mig), "NVIDIA H200 MIG 1g.18gb");
 }
 
+TEST_F(NvmlDevice, AMigDeviceHasItsIndexItsModeAndItsPartOfBar1) {
+  const auto gpu = device(0);
+  enable_mig(gpu);
+  make_instance(gpu, 9, NVML_COMPUTE_INSTANCE_PROFILE_3_SLICE);
+  make_instance(gpu, 19, NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE);
+  nvmlBAR1Memory_t whole{};
+  ASSERT_EQ(NVML(library, nvmlDeviceGetBAR1MemoryInfo)(gpu, &whole), NVML_SUCCESS);
+  const unsigned long long mib = 1ULL << 20U;
+  const unsigned long long parts[] = {whole.bar1Total / 2 - mib, whole.bar1Total / 8 - mib};
+  for (unsigned int i = 0; i < 2; ++i) {
+    nvmlDevice_t mig = nullptr;
+    ASSERT_EQ(NVML(library, nvmlDeviceGetMigDeviceHandleByIndex)(gpu, i, &mig), NVML_SUCCESS);
+    unsigned int index = 99;
+    EXPECT_EQ(NVML(library, nvmlDeviceGetIndex)(mig, &index), NVML_SUCCESS);
+    EXPECT_EQ(index, i);
+    nvmlComputeMode_t mode = NVML_COMPUTEMODE_COUNT;
+    EXPECT_EQ(NVML(library, nvmlDeviceGetComputeMode)(mig, &mode), NVML_SUCCESS);
+    EXPECT_EQ(mode, NVML_COMPUTEMODE_DEFAULT);
+    nvmlBAR1Memory_t part{};
+    EXPECT_EQ(NVML(library, nvmlDeviceGetBAR1MemoryInfo)(mig, &part), NVML_SUCCESS);
+    EXPECT_EQ(part.bar1Total, parts[i]);
+  }
+}
+
+TEST_F(NvmlDevice, RootChangesItsSettingsAndOthersMayNot) {
+  const auto gpu = device(0);
+  const auto set = NVML(library, nvmlDeviceSetComputeMode);
+  if (::geteuid() != 0) {
+    EXPECT_EQ(set(gpu, NVML_COMPUTEMODE_EXCLUSIVE_PROCESS), NVML_ERROR_NO_PERMISSION);
+    return;
+  }
+  EXPECT_EQ(set(gpu, NVML_COMPUTEMODE_EXCLUSIVE_THREAD), NVML_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(set(gpu, NVML_COMPUTEMODE_EXCLUSIVE_PROCESS), NVML_SUCCESS);
+  nvmlComputeMode_t mode = NVML_COMPUTEMODE_DEFAULT;
+  EXPECT_EQ(NVML(library, nvmlDeviceGetComputeMode)(gpu, &mode), NVML_SUCCESS);
+  EXPECT_EQ(mode, NVML_COMPUTEMODE_EXCLUSIVE_PROCESS);
+  EXPECT_EQ(NVML(library, nvmlDeviceSetPowerManagementLimit)(gpu, 500'000), NVML_SUCCESS);
+  EXPECT_EQ(NVML(library, nvmlDeviceSetPowerManagementLimit)(gpu, 900'000),
+            NVML_ERROR_INVALID_ARGUMENT);
+  unsigned int limit = 0;
+  unsigned int usual = 0;
+  EXPECT_EQ(NVML(library, nvmlDeviceGetEnforcedPowerLimit)(gpu, &limit), NVML_SUCCESS);
+  EXPECT_EQ(NVML(library, nvmlDeviceGetPowerManagementDefaultLimit)(gpu, &usual), NVML_SUCCESS);
+  EXPECT_EQ(limit, 500'000U);
+  EXPECT_EQ(usual, 700'000U);
+}
+
 TEST_F(NvmlDevice, AContainerSeesOnlyTheMigDevicesItWasGiven) {
   const auto gpu = device(0);
   enable_mig(gpu);

@@ -7,7 +7,9 @@
 #include "sim/driver/library.h"
 #include "sim/driver/library_internal.hpp"
 
+#include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #define GANTRY_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -52,6 +54,33 @@ inline gantry_sim_gpu_state gpu_now(uint32_t gpu) {
   gantry_sim_gpu_state now = {};
   gantry_sim_read_gpu_state(gpu, &now);
   return now;
+}
+
+// The position of a handle in a table; false if it is not there. Compared as numbers, because a
+// foreign pointer can have any value.
+template <typename Handle>
+bool find_position(const Handle* handle, const Handle* table, size_t count, size_t& out) {
+  const auto at = reinterpret_cast<uintptr_t>(handle);
+  const auto begin = reinterpret_cast<uintptr_t>(table);
+  if (at < begin || at >= begin + count * sizeof(Handle)) return false;
+  out = (at - begin) / sizeof(Handle);
+  return true;
+}
+
+// Microseconds since 1970.
+inline unsigned long long wall_us() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<unsigned long long>(now.tv_sec) * 1000000ULL +
+         static_cast<unsigned long long>(now.tv_nsec) / 1000ULL;
+}
+
+// A value that the machine does not have is 0 there: the card does not support the question.
+inline nvmlReturn_t give_positive(uint32_t value, unsigned int* out) {
+  if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (value == 0) return NVML_ERROR_NOT_SUPPORTED;
+  *out = value;
+  return NVML_SUCCESS;
 }
 
 // Checks that NVML is initialised, that the machine's driver has the function, and that no fault is

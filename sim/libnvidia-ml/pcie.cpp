@@ -8,13 +8,6 @@ using namespace gantry::sim::nvml;
 
 namespace {
 
-nvmlReturn_t positive(uint32_t value, unsigned int* out) {
-  GANTRY_NEED(out);
-  if (value == 0) return NVML_ERROR_NOT_SUPPORTED;
-  *out = value;
-  return NVML_SUCCESS;
-}
-
 // If the link is below its maximum, a field of the card has the current value.
 uint32_t now_or(const Target& target, const char* field, uint32_t otherwise) {
   const char* text = gantry_sim_field(static_cast<int32_t>(target.gpu), field);
@@ -30,42 +23,43 @@ uint32_t current_generation(const Target& target) {
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device,
                                                               unsigned int* generation) {
   GANTRY_ENTER_GPU(nvmlDeviceGetMaxPcieLinkGeneration, device);
-  return positive(target.card->pcie_gen_max, generation);
+  return give_positive(target.card->pcie_gen_max, generation);
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetGpuMaxPcieLinkGeneration(nvmlDevice_t device,
                                                                  unsigned int* generation) {
   GANTRY_ENTER_GPU(nvmlDeviceGetGpuMaxPcieLinkGeneration, device);
-  return positive(now_or(target, "pcie.gen_device_max", target.card->pcie_gen_max), generation);
+  return give_positive(now_or(target, "pcie.gen_device_max", target.card->pcie_gen_max),
+                       generation);
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned int* width) {
   GANTRY_ENTER_GPU(nvmlDeviceGetMaxPcieLinkWidth, device);
-  return positive(target.card->pcie_width_max, width);
+  return give_positive(target.card->pcie_width_max, width);
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device,
                                                                unsigned int* generation) {
   GANTRY_ENTER_GPU(nvmlDeviceGetCurrPcieLinkGeneration, device);
-  return positive(current_generation(target), generation);
+  return give_positive(current_generation(target), generation);
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device,
                                                           unsigned int* width) {
   GANTRY_ENTER_GPU(nvmlDeviceGetCurrPcieLinkWidth, device);
-  return positive(now_or(target, "pcie.width_current", target.card->pcie_width_max), width);
+  return give_positive(now_or(target, "pcie.width_current", target.card->pcie_width_max), width);
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetPcieLinkMaxSpeed(nvmlDevice_t device, unsigned int* speed) {
   GANTRY_ENTER_GPU(nvmlDeviceGetPcieLinkMaxSpeed, device);
-  return positive(target.card->pcie_gen_max, speed);  // its numbers are the generations
+  return give_positive(target.card->pcie_gen_max, speed);  // its numbers are the generations
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetPcieSpeed(nvmlDevice_t device, unsigned int* mbps) {
   GANTRY_ENTER_GPU(nvmlDeviceGetPcieSpeed, device);
   constexpr uint32_t kMbps[] = {0, 2500, 5000, 8000, 16000, 32000, 64000};
   const uint32_t generation = current_generation(target);
-  return positive(generation < 7 ? kMbps[generation] : 0, mbps);
+  return give_positive(generation < 7 ? kMbps[generation] : 0, mbps);
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetPcieReplayCounter(nvmlDevice_t device,

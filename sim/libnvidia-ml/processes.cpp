@@ -31,7 +31,7 @@ bool is_listed(const gantry_sim_use& use, const Target& target) {
 
 // Fills as many as fit and returns the total number.
 template <typename Info>
-nvmlReturn_t list(nvmlDevice_t device, unsigned int* count, Info* infos) {
+nvmlReturn_t list_processes(nvmlDevice_t device, unsigned int* count, Info* infos) {
   Target target{};
   if (const nvmlReturn_t result = resolve(device, target); result != NVML_SUCCESS) return result;
   if (count == nullptr || (infos == nullptr && *count > 0)) return NVML_ERROR_INVALID_ARGUMENT;
@@ -61,7 +61,7 @@ nvmlReturn_t list_none(nvmlDevice_t device, unsigned int* count) {
 #define GANTRY_LIST(function, info)                                                            \
   GANTRY_EXPORT nvmlReturn_t function(nvmlDevice_t device, unsigned int* count, info* infos) { \
     GANTRY_ENTER(function);                                                                    \
-    return list(device, count, infos);                                                         \
+    return list_processes(device, count, infos);                                               \
   }
 #define GANTRY_LIST_NONE(function, info)                                                 \
   GANTRY_EXPORT nvmlReturn_t function(nvmlDevice_t device, unsigned int* count, info*) { \
@@ -88,5 +88,5 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t de
   if (details->mode == NVML_PROCESS_MODE_GRAPHICS || details->mode == NVML_PROCESS_MODE_MPS) {
     return list_none(device, &details->numProcArrayEntries);
   }
-  return list(device, &details->numProcArrayEntries, details->procArray);
+  return list_processes(device, &details->numProcArrayEntries, details->procArray);
 }

@@ -11,7 +11,7 @@ namespace gantry::sim::nvml {
 namespace {
 
 constinit Lock lock{};
-constinit Session current{};
+constinit Session current_session{};
 
 nvmlReturn_t why_no_driver(const struct gantry_sim_image& image) {
   if (__atomic_load_n(&image.state.driver_unloaded, __ATOMIC_ACQUIRE) != 0 ||
@@ -32,37 +32,38 @@ nvmlReturn_t why_no_driver(const struct gantry_sim_image& image) {
 
 // A missing node hides its GPU, as in a container; a node without permission does not.
 void find_gpus(const struct gantry_sim_image& image) {
-  current.count = 0;
+  current_session.count = 0;
   for (uint32_t gpu = 0; gpu < image.machine.gpu_count; ++gpu) {
     const int error = gpu_error(gpu);
-    current.access[gpu] = NVML_ERROR_NOT_FOUND;
+    current_session.access[gpu] = NVML_ERROR_NOT_FOUND;
     if (image.machine.gpu[gpu].excluded != 0 || (error != 0 && error != EACCES)) continue;
     // The real library attaches to a GPU when it starts; a GPU that is already lost stays lost for
     // this session.
     const bool lost = __atomic_load_n(&image.state.gpu[gpu].lost, __ATOMIC_RELAXED) != 0;
-    current.access[gpu] = error == EACCES ? NVML_ERROR_NO_PERMISSION
-                          : lost          ? NVML_ERROR_GPU_IS_LOST
-                                          : NVML_SUCCESS;
-    current.order[current.count++] = gpu;
+    current_session.access[gpu] = error == EACCES ? NVML_ERROR_NO_PERMISSION
+                                  : lost          ? NVML_ERROR_GPU_IS_LOST
+                                                  : NVML_SUCCESS;
+    current_session.order[current_session.count++] = gpu;
   }
 }
 
 nvmlReturn_t start(unsigned int flags) {
   const Guard guard(lock);
-  if (current.users > 0) {
-    ++current.users;
+  if (current_session.users > 0) {
+    ++current_session.users;
     return NVML_SUCCESS;
   }
   const auto* image = gantry_sim_image();
   if (image == nullptr) return NVML_ERROR_DRIVER_NOT_LOADED;
   if (const nvmlReturn_t reason = why_no_driver(*image); reason != NVML_SUCCESS) return reason;
   find_gpus(*image);
-  if (current.count == 0 && (flags & NVML_INIT_FLAG_NO_GPUS) == 0 &&
+  if (current_session.count == 0 && (flags & NVML_INIT_FLAG_NO_GPUS) == 0 &&
       image->machine.gpu_count == 0) {
     return NVML_ERROR_DRIVER_NOT_LOADED;  // the kernel module refuses to load without a GPU
   }
-  current.branch = static_cast<uint32_t>(strtoul(image->machine.driver_version, nullptr, 10));
-  __atomic_store_n(&current.users, 1, __ATOMIC_RELEASE);
+  current_session.branch =
+      static_cast<uint32_t>(strtoul(image->machine.driver_version, nullptr, 10));
+  __atomic_store_n(&current_session.users, 1, __ATOMIC_RELEASE);
   return NVML_SUCCESS;
 }
 
@@ -75,7 +76,7 @@ nvmlReturn_t start_with_fault(const char* function, unsigned int flags) {
 }  // namespace
 
 const Session& session() {
-  return current;
+  return current_session;
 }
 const gantry_sim_machine& machine() {
   return gantry_sim_image()->machine;
@@ -85,8 +86,9 @@ const gantry_sim_state& state() {
 }
 
 nvmlReturn_t enter(const char* function, uint32_t branch) {
-  if (__atomic_load_n(&current.users, __ATOMIC_ACQUIRE) <= 0) return NVML_ERROR_UNINITIALIZED;
-  if (branch > current.branch) return NVML_ERROR_FUNCTION_NOT_FOUND;
+  if (__atomic_load_n(&current_session.users, __ATOMIC_ACQUIRE) <= 0)
+    return NVML_ERROR_UNINITIALIZED;
+  if (branch > current_session.branch) return NVML_ERROR_FUNCTION_NOT_FOUND;
   if (const int fault = gantry_sim_fault(function); fault != 0)
     return static_cast<nvmlReturn_t>(fault);
   if (__atomic_load_n(&state().driver_unloaded, __ATOMIC_ACQUIRE) != 0) {
@@ -114,7 +116,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlShutdown(void) {
     return static_cast<nvmlReturn_t>(fault);
   }
   const gantry::sim::Guard guard(lock);
-  if (current.users <= 0) return NVML_ERROR_UNINITIALIZED;
-  if (__atomic_sub_fetch(&current.users, 1, __ATOMIC_RELEASE) == 0) drop_event_sets();
+  if (current_session.users <= 0) return NVML_ERROR_UNINITIALIZED;
+  if (__atomic_sub_fetch(&current_session.users, 1, __ATOMIC_RELEASE) == 0) drop_event_sets();
   return NVML_SUCCESS;
 }

@@ -3,7 +3,6 @@
 #include "sim/libnvidia-ml/nvml_internal.hpp"
 
 #include <string.h>
-#include <unistd.h>
 
 using namespace gantry::sim::nvml;
 
@@ -148,13 +147,13 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementMode(nvmlDevice_t device,
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device,
                                                              unsigned int* milliwatts) {
   GANTRY_ENTER_GPU(nvmlDeviceGetPowerManagementLimit, device);
-  return number(target.card->power_limit_mw, milliwatts);
+  return number(gpu_now(target.gpu).power_limit_mw, milliwatts);
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device,
                                                            unsigned int* milliwatts) {
   GANTRY_ENTER_GPU(nvmlDeviceGetEnforcedPowerLimit, device);
-  return number(target.card->power_limit_mw, milliwatts);
+  return number(gpu_now(target.gpu).power_limit_mw, milliwatts);
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementDefaultLimit(nvmlDevice_t device,
@@ -172,18 +171,6 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevi
     return result;
   }
   return number(target.card->power_max_mw, high);
-}
-
-GANTRY_EXPORT nvmlReturn_t nvmlDeviceSetPowerManagementLimit(nvmlDevice_t device,
-                                                             unsigned int milliwatts) {
-  GANTRY_ENTER_GPU(nvmlDeviceSetPowerManagementLimit, device);
-  if (target.card->power_limit_mw == GANTRY_SIM_UNSET) return NVML_ERROR_NOT_SUPPORTED;
-  if (static_cast<int64_t>(milliwatts) < target.card->power_min_mw ||
-      static_cast<int64_t>(milliwatts) > target.card->power_max_mw) {
-    return NVML_ERROR_INVALID_ARGUMENT;
-  }
-  if (static_cast<int64_t>(milliwatts) == target.card->power_limit_mw) return NVML_SUCCESS;
-  return geteuid() == 0 ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_NO_PERMISSION;
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int* milliwatts) {

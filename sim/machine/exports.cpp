@@ -24,6 +24,9 @@ constexpr SinceRow kSince[] = {
 #define GANTRY_NVML_UNSUPPORTED(branch, name) {#name, branch},
 #include "sim/libnvidia-ml/unsupported.def"
 #undef GANTRY_NVML_UNSUPPORTED
+#define GANTRY_NVML_SETTING(branch, name, parameters) {#name, branch},
+#include "sim/driver/nvml_settings.def"
+#undef GANTRY_NVML_SETTING
 };
 
 // Reads and writes inside a file, never outside it.

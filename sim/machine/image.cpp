@@ -13,8 +13,6 @@
 namespace gantry::sim {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-
 // The lengths were checked when the machine was read; this only guarantees the NUL.
 template <std::size_t N>
 void put(char (&out)[N], std::string_view text) {
@@ -140,13 +138,11 @@ void put_capacity(const Gpu& g, gantry_sim_gpu& out) {
   out.temperature_shutdown = g.temperature_shutdown;
   out.temperature_max = g.temperature_max;
   out.ecc_supported = g.ecc ? 1 : 0;
-  out.persistence = g.persistence ? 1 : 0;
   out.display_active = g.display_active ? 1 : 0;
   out.display_attached = g.display_attached ? 1 : 0;
   out.mig_capable = g.mig_capable ? 1 : 0;
   out.mig_enabled_at_boot = g.mig_enabled ? 1 : 0;
   out.gsp = g.gsp ? 1 : 0;
-  out.compute_mode = g.compute_mode;
   out.excluded = g.excluded ? 1 : 0;
   out.fan_percent = g.fan_percent;
 }
@@ -168,6 +164,9 @@ Status put_state(const Gpu& g, const gantry_sim_gpu& gpu, gantry_sim_gpu_state& 
   out.remap_failure = g.remap_failure ? 1 : 0;
   out.recovery_action = g.recovery_action;
   out.clocks_event_reasons = g.clocks_event_reasons;
+  out.persistence = g.persistence ? 1 : 0;
+  out.compute_mode = static_cast<std::uint32_t>(g.compute_mode);
+  out.power_limit_mw = g.power_limit_mw;
   out.mig_current = out.mig_pending = g.mig_enabled ? 1 : 0;
   for (const auto& request : g.mig) {
     GANTRY_CHECK(add_mig_instance(gpu, out, request, major).in(fmt::format("GPU {}", g.uuid)));
@@ -230,7 +229,7 @@ Result<Image> make_image(const Machine& machine) {
 
 std::string append_image(std::string_view library, const gantry_sim_image& image) {
   std::string file(library);
-  file.resize((file.size() + kPage - 1) / kPage * kPage, '\0');
+  file.resize((file.size() + kImageAlignment - 1) / kImageAlignment * kImageAlignment, '\0');
   const gantry_sim_footer footer{.image_offset = file.size(), .magic = GANTRY_SIM_FOOTER_MAGIC};
   file.append(reinterpret_cast<const char*>(&image), sizeof image);
   file.append(reinterpret_cast<const char*>(&footer), sizeof footer);
@@ -245,7 +244,7 @@ Result<Image> find_image(std::string_view file) {
   gantry_sim_footer footer{};
   if (file.size() < sizeof footer) return damaged();
   std::memcpy(&footer, file.data() + file.size() - sizeof footer, sizeof footer);
-  if (footer.magic != GANTRY_SIM_FOOTER_MAGIC || footer.image_offset % kPage != 0 ||
+  if (footer.magic != GANTRY_SIM_FOOTER_MAGIC || footer.image_offset % kImageAlignment != 0 ||
       footer.image_offset > file.size() ||
       file.size() - footer.image_offset != sizeof(gantry_sim_image) + sizeof footer) {
     return damaged();

@@ -6,11 +6,15 @@
 #include "sim/driver/image.h"
 #include "sim/machine/machine.hpp"
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
 
 namespace gantry::sim {
+
+// The image begins at a page of the file, so that it can be mapped.
+inline constexpr std::size_t kImageAlignment = 4096;
 
 using Image = std::unique_ptr<gantry_sim_image>;  // some 200 KiB: never on the stack
 

@@ -109,6 +109,18 @@ void copy_mig(gantry_sim_gpu_state& to, const gantry_sim_gpu_state& from) {
   std::copy(std::begin(from.mig), std::end(from.mig), std::begin(to.mig));
 }
 
+// A new kernel module knows nothing of what nvidia-smi set before.
+void copy_settings(gantry_sim_gpu_state& to, const gantry_sim_gpu_state& from) {
+  to.persistence = from.persistence;
+  to.compute_mode = from.compute_mode;
+  to.power_limit_mw = from.power_limit_mw;
+  to.graphics_lock_min_mhz = from.graphics_lock_min_mhz;
+  to.graphics_lock_max_mhz = from.graphics_lock_max_mhz;
+  to.memory_lock_min_mhz = from.memory_lock_min_mhz;
+  to.memory_lock_max_mhz = from.memory_lock_max_mhz;
+  to.draining = from.draining;
+}
+
 void cure(gantry_sim_gpu_state& to, const gantry_sim_gpu_state& from, ClearScope what) {
   switch (what) {
     case ClearScope::Everything: to = from; return;
@@ -122,8 +134,8 @@ void cure(gantry_sim_gpu_state& to, const gantry_sim_gpu_state& from, ClearScope
       to.clocks_event_reasons = from.clocks_event_reasons;
       return;
     case ClearScope::Mig: return copy_mig(to, from);
+    case ClearScope::Driver: return copy_settings(to, from);
     case ClearScope::Removed:  // files alone
-    case ClearScope::Driver:
     case ClearScope::Faults: return;
   }
 }

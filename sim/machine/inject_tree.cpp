@@ -28,11 +28,11 @@ std::string address_of(const gantry_sim_gpu& gpu) {
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", gpu.domain, gpu.bus, gpu.device, gpu.function);
 }
 
-std::string node_of(const gantry_sim_gpu& gpu) {
+std::string gpu_node(const gantry_sim_gpu& gpu) {
   return fmt::format("/dev/nvidia{}", gpu.minor);
 }
 
-std::string parent_of(const std::string& path) {
+std::string directory_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 std::string name_of(const std::string& path) {
@@ -41,8 +41,8 @@ std::string name_of(const std::string& path) {
 
 // rename(2) between two directories of the tree, through descriptors that cannot lead out of it.
 Status move(const sys::Host& host, const std::string& from, const std::string& to) {
-  GANTRY_TRY(const sys::UniqueFd source, host.open(parent_of(from), O_PATH | O_DIRECTORY));
-  GANTRY_TRY(const sys::UniqueFd target, host.open(parent_of(to), O_PATH | O_DIRECTORY));
+  GANTRY_TRY(const sys::UniqueFd source, host.open(directory_of(from), O_PATH | O_DIRECTORY));
+  GANTRY_TRY(const sys::UniqueFd target, host.open(directory_of(to), O_PATH | O_DIRECTORY));
   if (::renameat(source.get(), name_of(from).c_str(), target.get(), name_of(to).c_str()) != 0) {
     return Error::sys(errno, fmt::format("move {} to {}", from, to));
   }
@@ -59,7 +59,7 @@ bool is_there(const sys::Host& host, const std::string& path) {
 
 Status make_keep(const sys::Host& host, const std::string& path) {
   TreeWriter out(host.root(), DeviceNodes::Table);
-  out.directory(parent_of(kept(path)));
+  out.directory(directory_of(kept(path)));
   return out.status();
 }
 
@@ -75,8 +75,8 @@ Status stand_in(const sys::Host& host, const std::string& path, std::string_view
                 unsigned mode) {
   if (!is_there(host, kept(path))) {
     GANTRY_CHECK(make_keep(host, path));
-    GANTRY_TRY(const sys::UniqueFd from, host.open(parent_of(path), O_PATH | O_DIRECTORY));
-    GANTRY_TRY(const sys::UniqueFd to, host.open(parent_of(kept(path)), O_PATH | O_DIRECTORY));
+    GANTRY_TRY(const sys::UniqueFd from, host.open(directory_of(path), O_PATH | O_DIRECTORY));
+    GANTRY_TRY(const sys::UniqueFd to, host.open(directory_of(kept(path)), O_PATH | O_DIRECTORY));
     const auto name = name_of(path);
     if (::linkat(from.get(), name.c_str(), to.get(), name.c_str(), 0) != 0)
       return Error::sys(errno, fmt::format("keep {}", path));
@@ -94,7 +94,7 @@ Status take_back(const sys::Host& host, const std::string& path) {
   GANTRY_CHECK(move(host, kept(path), path));
   // rename(2) does nothing if both names are the same file: an injector was killed before it
   // replaced the file.
-  GANTRY_TRY(const sys::UniqueFd keep, host.open(parent_of(kept(path)), O_PATH | O_DIRECTORY));
+  GANTRY_TRY(const sys::UniqueFd keep, host.open(directory_of(kept(path)), O_PATH | O_DIRECTORY));
   if (::unlinkat(keep.get(), name_of(path).c_str(), 0) != 0 && errno != ENOENT)
     return Error::sys(errno, fmt::format("remove {}", kept(path)));
   return {};
@@ -112,8 +112,8 @@ Status hide_lines(const sys::Host& host, const std::string& path) {
 
 constexpr std::size_t kMostConfigSpace = 4096;  // PCI Express; 256 before
 
-std::string log_name(const gantry_sim_gpu& gpu) {
-  return sim::log_name(gpu.domain, gpu.bus, gpu.device);
+std::string gpu_log_name(const gantry_sim_gpu& gpu) {
+  return log_name(gpu.domain, gpu.bus, gpu.device);
 }
 
 std::string kept_log() {
@@ -130,7 +130,7 @@ std::vector<std::string> gpu_places(const gantry_sim_gpu& gpu) {
   const auto address = address_of(gpu);
   return {"/proc/driver/nvidia/gpus/" + address, "/sys/bus/pci/drivers/nvidia/" + address,
           "/sys/bus/pci/devices/" + address,
-          fmt::format("/proc/driver/nvidia/capabilities/gpu{}", gpu.minor), node_of(gpu)};
+          fmt::format("/proc/driver/nvidia/capabilities/gpu{}", gpu.minor), gpu_node(gpu)};
 }
 
 Status need_driver(const StateFile& file) {
@@ -219,7 +219,7 @@ Status log_xid(const StateFile& file, std::uint32_t gpu, std::uint32_t xid) {
   if (!log.ok() && log.error().code() != Errc::NotFound) return std::move(log).error();
   auto text = std::move(log).value_or("");
   const auto& card = file.machine().gpu[gpu];
-  const auto where = log_name(card);
+  const auto where = gpu_log_name(card);
   const auto add = [&](std::string_view line) {
     text += fmt::format("[ {:>4}.000000] {}\n", 900 + lines(text).size(), line);
   };
@@ -233,7 +233,7 @@ Status log_xid(const StateFile& file, std::uint32_t gpu, std::uint32_t xid) {
 // Lines from the creation of the machine stay.
 Status remove_xid_lines(const StateFile& file, std::uint32_t gpu) {
   const auto log = file.host().read(kKernelLog);
-  const auto mark = log_name(file.machine().gpu[gpu]);
+  const auto mark = gpu_log_name(file.machine().gpu[gpu]);
   if (!log.ok() || !contains(*log, mark)) return {};
   const auto first = file.host().read(kept_log()).value_or("");
   const auto old = lines(first);
@@ -268,11 +268,11 @@ Status hide_gpu(const StateFile& file, std::uint32_t gpu) {
     const auto keep = removed(gpu, place);
     if (!is_there(host, place) || is_there(host, keep)) continue;
     TreeWriter out(host.root(), DeviceNodes::Table);
-    out.directory(parent_of(keep));
+    out.directory(directory_of(keep));
     GANTRY_CHECK(out.status());
     GANTRY_CHECK(move(host, place, keep));
   }
-  return hide_line_of_node(host, gpu, node_of(card));
+  return hide_line_of_node(host, gpu, gpu_node(card));
 }
 
 Status restore_gpu(const StateFile& file, std::uint32_t gpu) {

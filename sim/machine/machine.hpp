@@ -171,6 +171,7 @@ struct LibraryGroup {  // libraries that are not the driver's: the CUDA toolkit,
 
 struct Machine {
   std::string name, description;
+  std::string healthy;  // the machine that is this one without its fault; "" if it has none
   std::string hostname, boot_id, os_release, kernel_release, kernel_version, cmdline;
   std::string cpu_model = "Intel(R) Xeon(R) Processor", cpu_vendor = "GenuineIntel";
   bool hypervisor = false;

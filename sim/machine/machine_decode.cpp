@@ -159,7 +159,10 @@ Result<Machine> decode_machine(const YamlValue& root) {
       .text("cpu_vendor", m.cpu_vendor)
       .flag("hypervisor", m.hypervisor);
   f.flag("merged_usr", m.merged_usr).flag("efi", m.efi).flag("secure_boot", m.secure_boot);
-  f.text("lockdown", m.lockdown).flag("iommu", m.iommu).pairs("dmi", m.dmi);
+  f.text("healthy", m.healthy)
+      .text("lockdown", m.lockdown)
+      .flag("iommu", m.iommu)
+      .pairs("dmi", m.dmi);
   f.texts("ld_so_conf", m.ld_so_conf)
       .pairs("files", m.files)
       .pairs("links", m.links)

@@ -2,6 +2,7 @@
 #include "sim/machine/state_file.hpp"
 
 #include "sim/driver/library_internal.hpp"
+#include "sim/machine/image.hpp"
 
 #include <linux/futex.h>
 #include <sys/file.h>
@@ -22,8 +23,6 @@
 namespace gantry::sim {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-
 std::uint32_t sequence_of(const gantry_sim_state& state) {
   return __atomic_load_n(&state.sequence, __ATOMIC_ACQUIRE);
 }
@@ -42,7 +41,7 @@ Result<std::uint64_t> image_offset(int fd, std::uint64_t size, const std::string
           static_cast<ssize_t>(sizeof footer)) {
     return damaged(path);
   }
-  if (footer.magic != GANTRY_SIM_FOOTER_MAGIC || footer.image_offset % kPage != 0 ||
+  if (footer.magic != GANTRY_SIM_FOOTER_MAGIC || footer.image_offset % kImageAlignment != 0 ||
       footer.image_offset > size ||
       size - footer.image_offset != sizeof(gantry_sim_image) + sizeof footer) {
     return damaged(path);

@@ -92,11 +92,12 @@ Result<SimulatedFiles> read_simulated(const std::string& directory) {
 
 TreeMarker marker_of(const Machine& m) {
   const Driver& d = m.driver;
-  if (d.version.empty()) return {.machine = m.name};  // no driver installed
+  if (d.version.empty()) return {.machine = m.name, .healthy = m.healthy};  // no driver installed
   return {.machine = m.name,
           .cuda_library = fmt::format("{}/libcuda.so.{}", d.cuda_library_directory, d.version),
           .nvml_library = fmt::format("{}/libnvidia-ml.so.{}", d.library_directory, d.version),
-          .binary_directory = d.binary_directory};
+          .binary_directory = d.binary_directory,
+          .healthy = m.healthy};
 }
 
 // The log after create, so that `inject` knows which lines it added.
@@ -190,8 +191,15 @@ Result<CreatedTree> create(const Machine& machine, const CreateOptions& options)
 }
 
 std::string to_string(const TreeMarker& m) {
-  return fmt::format("gantry-sim 1\nmachine {}\ncuda {}\nnvml {}\nbin {}\n", m.machine,
-                     m.cuda_library, m.nvml_library, m.binary_directory);
+  return fmt::format("gantry-sim 1\nmachine {}\ncuda {}\nnvml {}\nbin {}\n{}", m.machine,
+                     m.cuda_library, m.nvml_library, m.binary_directory,
+                     m.healthy.empty() ? "" : fmt::format("healthy {}\n", m.healthy));
+}
+
+Status remove(const std::string& root) {
+  GANTRY_CHECK(read_marker(root));
+  GANTRY_CHECK(refuse_mounts(root));
+  return remove_tree(root);
 }
 
 Result<TreeMarker> read_marker(const std::string& root) {
@@ -211,6 +219,7 @@ Result<TreeMarker> read_marker(const std::string& root) {
     if (key == "cuda") marker.cuda_library = value;
     if (key == "nvml") marker.nvml_library = value;
     if (key == "bin") marker.binary_directory = value;
+    if (key == "healthy") marker.healthy = value;
   }
   return marker;
 }

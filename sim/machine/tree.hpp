@@ -32,6 +32,9 @@ struct CreatedTree {
 // absent. An existing directory must be empty or, if the options allow it, a tree made by create.
 Result<CreatedTree> create(const Machine& machine, const CreateOptions& options);
 
+// Removes a tree that create() made. NotFound if it is not one, Busy if something is mounted in it.
+Status remove(const std::string& root);
+
 // The directory of the simulated libraries: `given`, else $GANTRY_SIM_LIBRARIES, else that of this
 // program.
 Result<std::string> find_libraries(const std::string& given);
@@ -42,6 +45,7 @@ struct TreeMarker {
   std::string cuda_library;  // paths inside the tree
   std::string nvml_library;
   std::string binary_directory;
+  std::string healthy = {};  // the machine to create instead of one that is made broken
 };
 inline constexpr std::string_view kMarkerPath = "/.gantry-sim";
 std::string to_string(const TreeMarker& marker);

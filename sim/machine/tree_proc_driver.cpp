@@ -75,7 +75,7 @@ std::string capability(std::uint32_t minor, unsigned mode) {
   return fmt::format("DeviceFileMinor: {}\nDeviceFileMode: {}\nDeviceFileModify: 1\n", minor, mode);
 }
 
-std::string node_of(std::uint32_t minor) {
+std::string capability_node(std::uint32_t minor) {
   return fmt::format("/dev/nvidia-caps/nvidia-cap{}", minor);
 }
 
@@ -138,9 +138,9 @@ void remove_mig_capabilities(TreeWriter& out, const gantry_sim_gpu& gpu) {
     const auto directory = fmt::format("{}/gi{}", base, gi);
     if (!out.has(directory)) continue;
     out.remove(directory);
-    out.remove(node_of(gpu_instance_minor(gpu.minor, gi)));
+    out.remove(capability_node(gpu_instance_minor(gpu.minor, gi)));
     for (std::uint32_t ci = 0; ci < GANTRY_SIM_MAX_MIG_INSTANCES; ++ci) {
-      out.remove(node_of(compute_instance_minor(gpu.minor, gi, ci)));
+      out.remove(capability_node(compute_instance_minor(gpu.minor, gi, ci)));
     }
   }
 }
@@ -151,7 +151,7 @@ void write_mig_capabilities(TreeWriter& out, const gantry_sim_gpu& gpu,
   out.directory(base);
   auto grant = [&](const std::string& path, std::uint32_t minor) {
     out.file(path, capability(minor, 0444));
-    out.device(node_of(minor), {options.caps_major, minor}, 0444, options.uid, options.gid);
+    out.device(capability_node(minor), {options.caps_major, minor}, 0444, options.uid, options.gid);
   };
   for (const auto& instance : state.mig) {
     if (instance.used == 0) continue;

@@ -33,14 +33,25 @@ void help_query_apps();
 int topology(Session& session, int argc, char** argv);
 int mig(Session& session, int argc, char** argv);
 int nvlink(Session& session, int argc, char** argv);
+/// nvidia-smi dmon, pmon, drain, vgpu
+int dmon(Session& session, int argc, char** argv);
+int pmon(Session& session, int argc, char** argv);
+int drain(Session& session, int argc, char** argv);
+int vgpu(Session& session, int argc, char** argv);
 
 /// -r
 int reset_gpus(Session& session);
 
-/// -pm, -c, -mig, -e
+/// -pm, -c, -mig
 int set_persistence(Session& session, const char* value);
 int set_compute_mode(Session& session, const char* value);
 int set_mig_mode(Session& session, const char* value);
+
+/// -pl; -lgc and -lmc; -rgc and -rmc
+enum class Clocks { Gpu, Memory };
+int set_power_limit(Session& session, const char* value);
+int lock_clocks(Session& session, Clocks which, const char* value);
+int unlock_clocks(Session& session, Clocks which);
 
 int show_version(Session& session);
 void show_help(const char* version);

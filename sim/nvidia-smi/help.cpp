@@ -43,11 +43,17 @@ void show_help(const char* version) {
       "    -c,   --compute-mode=       0/DEFAULT, 1/EXCLUSIVE_THREAD, 2/PROHIBITED, "
       "3/EXCLUSIVE_PROCESS\n"
       "    -mig, --multi-instance-gpu= 0/DISABLED, 1/ENABLED\n"
+      "    -pl,  --power-limit=        Watts.\n"
+      "    -lgc, --lock-gpu-clocks=    MHz, or lowest,highest; -rgc unlocks.\n"
+      "    -lmc, --lock-memory-clocks= MHz, or lowest,highest; -rmc unlocks.\n"
       "\n"
       "  TOPICS\n"
       "    topo -m                     How the GPUs reach each other.\n"
       "    nvlink -s                   State of each NVLink.\n"
-      "    mig                         MIG profiles and instances; \"nvidia-smi mig -h\".\n",
+      "    mig                         MIG profiles and instances; \"nvidia-smi mig -h\".\n"
+      "    dmon, pmon                  Numbers of GPUs or processes, a row each second.\n"
+      "    drain                       A GPU takes no new clients.\n"
+      "    vgpu                        vGPUs that this machine hosts: none.\n",
       stdout);
 }
 

@@ -16,7 +16,9 @@ struct TopicName {
   Topic run;
 };
 
-constexpr TopicName kTopics[] = {{"topo", topology}, {"mig", mig}, {"nvlink", nvlink}};
+constexpr TopicName kTopics[] = {{"topo", topology}, {"mig", mig},   {"nvlink", nvlink},
+                                 {"dmon", dmon},     {"pmon", pmon}, {"drain", drain},
+                                 {"vgpu", vgpu}};
 
 int run_topic(Session& session, Topic topic, int argc, char** argv) {
   const int opened = open(session);
@@ -43,6 +45,12 @@ int run_selected(Session& session, const Options& options) {
   if (options.persistence != nullptr) return set_persistence(session, options.persistence);
   if (options.compute_mode != nullptr) return set_compute_mode(session, options.compute_mode);
   if (options.mig_mode != nullptr) return set_mig_mode(session, options.mig_mode);
+  if (options.power_limit != nullptr) return set_power_limit(session, options.power_limit);
+  if (options.gpu_clocks != nullptr) return lock_clocks(session, Clocks::Gpu, options.gpu_clocks);
+  if (options.memory_clocks != nullptr)
+    return lock_clocks(session, Clocks::Memory, options.memory_clocks);
+  if (options.reset_gpu_clocks) return unlock_clocks(session, Clocks::Gpu);
+  if (options.reset_memory_clocks) return unlock_clocks(session, Clocks::Memory);
   int status = show_once(session, options);
   while (options.loop_ms != 0 && status == kDone) {
     fflush(stdout);

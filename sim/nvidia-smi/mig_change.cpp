@@ -11,7 +11,7 @@ int exit_status(nvmlReturn_t error) {
   return error == NVML_ERROR_UNKNOWN ? 255 : error;
 }
 
-bool is_named(const char* wanted, const Text& name, unsigned id) {
+bool is_profile_named(const char* wanted, const Text& name, unsigned id) {
   unsigned number = 0;
   if (parse_number(wanted, &number)) return number == id;
   return name.is(wanted) || (strncmp(wanted, "MIG ", 4) == 0 && name.is(wanted + 4));
@@ -55,7 +55,7 @@ nvmlReturn_t create_instance(const Gpu& gpu, const GpuProfiles& profiles, const 
              tuple.c_str());
   const GpuProfile* profile = nullptr;
   for (unsigned i = 0; i < profiles.count; ++i) {
-    if (is_named(wanted.c_str(), profiles.rows[i].name, profiles.rows[i].info.id))
+    if (is_profile_named(wanted.c_str(), profiles.rows[i].name, profiles.rows[i].info.id))
       profile = &profiles.rows[i];
   }
   const Nvml& nvml = gpu.session->nvml;
@@ -103,7 +103,7 @@ nvmlReturn_t create_computes_in(const Gpu& gpu, nvmlGpuInstance_t instance, cons
     const ComputeProfile* profile = nullptr;
     for (unsigned i = 0; i < profiles.count; ++i) {
       const ComputeProfile& row = profiles.rows[i];
-      if (is_named(wanted.c_str(), row.name, row.info.id)) profile = &row;
+      if (is_profile_named(wanted.c_str(), row.name, row.info.id)) profile = &row;
     }
     const nvmlReturn_t error =
         profile != nullptr ? create_compute(gpu, instance, *profile) : NVML_ERROR_INVALID_ARGUMENT;
@@ -168,8 +168,8 @@ nvmlReturn_t destroy_computes_in(const Gpu& gpu, nvmlGpuInstance_t instance, con
   return NVML_SUCCESS;
 }
 
-int finish(const Session& session, nvmlReturn_t error, unsigned found, const char* action,
-           const char* what) {
+int finish_change(const Session& session, nvmlReturn_t error, unsigned found, const char* action,
+                  const char* what) {
   if (error != NVML_SUCCESS) {
     printf("Failed to %s %s: %s\n", action, what, words(session, error));
     return exit_status(error);
@@ -187,7 +187,7 @@ int create_gpu_instances(Session& session, const MigOptions& options) {
   for (unsigned i = 0; i < session.count; ++i) {
     if (!mig_enabled(session.gpus[i])) continue;
     const nvmlReturn_t error = create_on(session.gpus[i], options);
-    if (error != NVML_SUCCESS) return finish(session, error, 1, "create", "GPU instances");
+    if (error != NVML_SUCCESS) return finish_change(session, error, 1, "create", "GPU instances");
   }
   return kDone;
 }
@@ -202,8 +202,9 @@ int create_compute_instances(Session& session, const MigOptions& options) {
       return create_computes_in(gpu, instance, options.profiles);
     });
   }
-  if (error != NVML_SUCCESS) return finish(session, error, found, "create", "compute instances");
-  return finish(session, error, found, "create", "GPU instances");
+  if (error != NVML_SUCCESS)
+    return finish_change(session, error, found, "create", "compute instances");
+  return finish_change(session, error, found, "create", "GPU instances");
 }
 
 int destroy_gpu_instances(Session& session, const MigOptions& options) {
@@ -216,7 +217,7 @@ int destroy_gpu_instances(Session& session, const MigOptions& options) {
       return destroy_instance(gpu, instance);
     });
   }
-  return finish(session, error, found, "destroy", "GPU instances");
+  return finish_change(session, error, found, "destroy", "GPU instances");
 }
 
 int destroy_compute_instances(Session& session, const MigOptions& options) {
@@ -230,7 +231,7 @@ int destroy_compute_instances(Session& session, const MigOptions& options) {
       return destroy_computes_in(gpu, instance, options.compute_instances, &found);
     });
   }
-  return finish(session, error, found, "destroy", "compute instances");
+  return finish_change(session, error, found, "destroy", "compute instances");
 }
 
 }  // namespace smi

@@ -7,14 +7,14 @@ namespace smi {
 namespace {
 
 // NVML names a MIG device "NVIDIA A100-SXM4-40GB MIG 3g.20gb".
-void read_profile(const Nvml& nvml, MigDevice& device) {
+void read_device_profile(const Nvml& nvml, MigDevice& device) {
   char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE] = {};
   call(nvml.nvmlDeviceGetName, device.handle, name, static_cast<unsigned>(sizeof name));
   const char* mig = strstr(name, "MIG ");
   device.profile.set("%s", mig != nullptr ? mig + 4 : name);
 }
 
-void read_memory(const Nvml& nvml, MigDevice& device) {
+void read_device_memory(const Nvml& nvml, MigDevice& device) {
   nvmlMemory_v2_t modern = {};
   modern.version = nvmlMemory_v2;
   if (call(nvml.nvmlDeviceGetMemoryInfo_v2, device.handle, &modern) == NVML_SUCCESS) {
@@ -31,8 +31,8 @@ void read_device(const Nvml& nvml, MigDevice& device) {
   char uuid_text[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = {};
   call(nvml.nvmlDeviceGetUUID, device.handle, uuid_text, static_cast<unsigned>(sizeof uuid_text));
   device.uuid.set("%s", uuid_text);
-  read_profile(nvml, device);
-  read_memory(nvml, device);
+  read_device_profile(nvml, device);
+  read_device_memory(nvml, device);
   call(nvml.nvmlDeviceGetBAR1MemoryInfo, device.handle, &device.bar1);
   if (call(nvml.nvmlDeviceGetAttributes_v2, device.handle, &device.attributes) != NVML_SUCCESS) {
     call(nvml.nvmlDeviceGetAttributes, device.handle, &device.attributes);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // nvidia-smi -pm, -c, -mig: on every GPU asked for, stopping at the first refusal; and -r.
+#include "sim/nvidia-smi/modify.hpp"
+
 #include "sim/nvidia-smi/commands.hpp"
 #include "sim/nvidia-smi/readings.hpp"
 
@@ -15,21 +17,6 @@ bool parse_switch(const char* text, unsigned* out) {
   if (strcasecmp(text, "DISABLED") == 0) *out = 0;
   if (strcasecmp(text, "ENABLED") == 0 || strcasecmp(text, "DISABLED") == 0) return true;
   return parse_number(text, out) && *out <= 1;
-}
-
-int refuse(const char* what, const char* value) {
-  printf("Invalid %s: %s\nTerminating early due to previous errors.\n", what, value);
-  return kUsage;
-}
-
-int give_up(nvmlReturn_t error) {
-  puts("Terminating early due to previous errors.");
-  return error == NVML_ERROR_UNKNOWN ? 255 : error;
-}
-
-int finish(const Session& session) {
-  puts("All done.");
-  return session.lost;
 }
 
 constexpr const char* kComputeModes[] = {"DEFAULT", "EXCLUSIVE_THREAD", "PROHIBITED",
@@ -57,7 +44,7 @@ int reset_gpus(Session& session) {
 
 int set_persistence(Session& session, const char* value) {
   unsigned wanted = 0;
-  if (!parse_switch(value, &wanted)) return refuse("persistence mode", value);
+  if (!parse_switch(value, &wanted)) return refuse_value("persistence mode", value);
   for (unsigned i = 0; i < session.count; ++i) {
     const Gpu& gpu = session.gpus[i];
     nvmlEnableState_t now = NVML_FEATURE_DISABLED;
@@ -84,7 +71,7 @@ int set_compute_mode(Session& session, const char* value) {
     if (strcasecmp(kComputeModes[i], value) == 0) wanted = i;
   }
   if (wanted == 4 && (!parse_number(value, &wanted) || wanted > 3))
-    return refuse("compute mode", value);
+    return refuse_value("compute mode", value);
   for (unsigned i = 0; i < session.count; ++i) {
     const Gpu& gpu = session.gpus[i];
     nvmlComputeMode_t now = NVML_COMPUTEMODE_DEFAULT;
@@ -106,7 +93,7 @@ int set_compute_mode(Session& session, const char* value) {
 
 int set_mig_mode(Session& session, const char* value) {
   unsigned wanted = 0;
-  if (!parse_switch(value, &wanted)) return refuse("MIG Mode", value);
+  if (!parse_switch(value, &wanted)) return refuse_value("MIG Mode", value);
   const char* verb = wanted != 0 ? "enable" : "disable";
   for (unsigned i = 0; i < session.count; ++i) {
     const Gpu& gpu = session.gpus[i];
@@ -115,8 +102,7 @@ int set_mig_mode(Session& session, const char* value) {
         call(session.nvml.nvmlDeviceSetMigMode, gpu.handle, wanted, &activation);
     if (error != NVML_SUCCESS) {
       printf("Unable to %s MIG Mode for GPU %s: %s\n", verb, gpu.bus_id, words(session, error));
-      if (error != NVML_ERROR_NOT_SUPPORTED && error != NVML_ERROR_FUNCTION_NOT_FOUND)
-        return give_up(error);
+      if (!is_warning(error)) return give_up(error);
       puts("Treating as warning and moving on.");
       continue;
     }

@@ -14,6 +14,10 @@ bool load(Nvml& nvml) {
   nvml.name = reinterpret_cast<decltype(nvml.name)>(dlsym(nvml.library, #name));
 #include "gpu/abi/nvml_functions.def"
 #undef GANTRY_NVML
+#define GANTRY_NVML_SETTING(since, name, parameters) \
+  nvml.name = reinterpret_cast<decltype(nvml.name)>(dlsym(nvml.library, #name));
+#include "sim/driver/nvml_settings.def"
+#undef GANTRY_NVML_SETTING
   nvml.field = reinterpret_cast<decltype(nvml.field)>(dlsym(nvml.library, "gantrySimField"));
   nvml.pci_info =
       reinterpret_cast<decltype(nvml.pci_info)>(dlsym(nvml.library, "gantrySimPciInfo"));

@@ -14,6 +14,9 @@ struct Nvml {
 #define GANTRY_NVML(since, name, parameters) decltype(&::name) name = nullptr;
 #include "gpu/abi/nvml_functions.def"
 #undef GANTRY_NVML
+#define GANTRY_NVML_SETTING(since, name, parameters) nvmlReturn_t(*name) parameters = nullptr;
+#include "sim/driver/nvml_settings.def"
+#undef GANTRY_NVML_SETTING
   /// Rare texts of the simulated machine ("" when it has none); absent in anybody else's NVML.
   const char* (*field)(nvmlDevice_t device, const char* name) = nullptr;
   /// Address of the GPU with this index, also when NVML refuses a handle for it.

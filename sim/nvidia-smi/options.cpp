@@ -22,6 +22,8 @@ constexpr Flag kFlags[] = {
     {"-q", "--query", &Options::query},
     {"-x", "--xml-format", &Options::xml},
     {"-r", "--gpu-reset", &Options::reset},
+    {"-rgc", "--reset-gpu-clocks", &Options::reset_gpu_clocks},
+    {"-rmc", "--reset-memory-clocks", &Options::reset_memory_clocks},
     {"--help-query-gpu", "--help-query-gpu", &Options::help_query_gpu},
     {"--help-query-compute-apps", "--help-query-compute-apps", &Options::help_query_apps},
 };
@@ -42,13 +44,16 @@ constexpr Value kValues[] = {
     {"-pm", "--persistence-mode", &Options::persistence},
     {"-c", "--compute-mode", &Options::compute_mode},
     {"-mig", "--multi-instance-gpu", &Options::mig_mode},
+    {"-pl", "--power-limit", &Options::power_limit},
+    {"-lgc", "--lock-gpu-clocks", &Options::gpu_clocks},
+    {"-lmc", "--lock-memory-clocks", &Options::memory_clocks},
 };
 
 bool is(const Text& name, const char* brief, const char* full) {
   return name.is(brief) || name.is(full);
 }
 
-int refuse(const char* option) {
+int refuse_option(const char* option) {
   printf("ERROR: Option %s is not recognized. Please run 'nvidia-smi -h'.\n\n", option);
   return kUnknownOption;
 }
@@ -130,7 +135,7 @@ int parse_options(int argc, char** argv, Options& out) {
       taken = argument.attached != nullptr ? 1 : 2;
     }
     if (taken == 0) taken = set_loop(argument, out);
-    if (taken == 0) return refuse(argv[i]);
+    if (taken == 0) return refuse_option(argv[i]);
     i += taken;
   }
   return check(out);

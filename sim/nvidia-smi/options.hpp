@@ -8,6 +8,7 @@ namespace smi {
 struct Options {
   bool help = false, version = false, list = false, list_excluded = false, query = false,
        xml = false, reset = false;
+  bool reset_gpu_clocks = false, reset_memory_clocks = false;
   bool help_query_gpu = false, help_query_apps = false;
   const char* ids = nullptr;
   const char* display = nullptr;
@@ -18,6 +19,9 @@ struct Options {
   const char* persistence = nullptr;
   const char* compute_mode = nullptr;
   const char* mig_mode = nullptr;
+  const char* power_limit = nullptr;
+  const char* gpu_clocks = nullptr;
+  const char* memory_clocks = nullptr;
   unsigned loop_ms = 0;  // 0: once
 };
 

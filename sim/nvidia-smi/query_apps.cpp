@@ -17,7 +17,7 @@ struct AppProperty {
   const char* about;
 };
 
-constexpr AppProperty kProperties[] = {
+constexpr AppProperty kAppProperties[] = {
     {"timestamp", nullptr, "", timestamp, "When the query was made, \"YYYY/MM/DD HH:MM:SS.msec\"."},
     {"gpu_name", nullptr, "", product_name, "Product name of the GPU."},
     {"gpu_bus_id", nullptr, "", nullptr, "PCI address, \"domain:bus:device.function\" in hex."},
@@ -28,8 +28,8 @@ constexpr AppProperty kProperties[] = {
     {"used_gpu_memory", "used_memory", "MiB", nullptr, "Memory its context holds on the GPU."},
 };
 
-const AppProperty* find(const char* name) {
-  for (const AppProperty& row : kProperties) {
+const AppProperty* find_app_property(const char* name) {
+  for (const AppProperty& row : kAppProperties) {
     if (strcmp(row.name, name) == 0 || (row.alias != nullptr && strcmp(row.alias, name) == 0))
       return &row;
   }
@@ -52,20 +52,20 @@ Text read_value(const Gpu& gpu, const Process& process, const AppProperty& row) 
   return out;
 }
 
-void show_row(const Gpu& gpu, const Process& process, const char* fields, bool units) {
+void show_app_row(const Gpu& gpu, const Process& process, const char* fields, bool units) {
   Text name;
   for (bool first = true; next_item(&fields, name); first = false) {
-    const AppProperty& row = *find(name.c_str());
+    const AppProperty& row = *find_app_property(name.c_str());
     const Text value = read_value(gpu, process, row);
     printf("%s%s", first ? "" : ", ", csv_cell(value, units || row.unit[0] == '\0', true).c_str());
   }
   putchar('\n');
 }
 
-void show_header(const char* fields) {
+void show_app_header(const char* fields) {
   Text name;
   for (bool first = true; next_item(&fields, name); first = false) {
-    const AppProperty* row = find(name.c_str());
+    const AppProperty* row = find_app_property(name.c_str());
     printf("%s%s", first ? "" : ", ", row->name);
     if (row->unit[0] != '\0') printf(" [%s]", row->unit);
   }
@@ -77,7 +77,7 @@ void show_header(const char* fields) {
 bool known_app_fields(const char* fields) {
   Text name;
   while (next_item(&fields, name)) {
-    if (find(name.c_str()) != nullptr) continue;
+    if (find_app_property(name.c_str()) != nullptr) continue;
     explain_unknown_field(name.c_str());
     return false;
   }
@@ -87,12 +87,12 @@ bool known_app_fields(const char* fields) {
 int query_apps(Session& session, const char* fields, const char* format) {
   CsvFormat form;
   parse_format(format, form);
-  if (form.header) show_header(fields);
+  if (form.header) show_app_header(fields);
   for (unsigned i = 0; i < session.count; ++i) {
     Processes processes;
     read_processes(session.gpus[i], Contexts::Compute, processes);
     for (unsigned p = 0; p < processes.count; ++p) {
-      show_row(session.gpus[i], processes.rows[p], fields, form.units);
+      show_app_row(session.gpus[i], processes.rows[p], fields, form.units);
     }
   }
   return kDone;
@@ -100,7 +100,7 @@ int query_apps(Session& session, const char* fields, const char* format) {
 
 void help_query_apps() {
   puts("List of valid properties to query for the switch \"--query-compute-apps\":\n");
-  for (const AppProperty& row : kProperties) {
+  for (const AppProperty& row : kAppProperties) {
     printf("\"%s\"", row.name);
     if (row.alias != nullptr) printf(" or \"%s\"", row.alias);
     printf("\n%s\n\n", row.about);

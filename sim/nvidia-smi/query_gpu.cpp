@@ -8,7 +8,7 @@
 namespace smi {
 namespace {
 
-const Property* find(const char* name) {
+const Property* find_gpu_property(const char* name) {
   const Properties all = gpu_properties();
   for (size_t i = 0; i < all.count; ++i) {
     const Property& row = all.rows[i];
@@ -23,10 +23,10 @@ bool is_hidden(const char* unit) {
   return strcmp(unit, "-") == 0 || strcmp(unit, "x") == 0;
 }
 
-void show_header(const char* fields) {
+void show_gpu_header(const char* fields) {
   Text name;
   for (bool first = true; next_item(&fields, name); first = false) {
-    const Property* row = find(name.c_str());
+    const Property* row = find_gpu_property(name.c_str());
     printf("%s%s", first ? "" : ", ", row->name);
     if (row->unit[0] != '\0' && !is_hidden(row->unit)) printf(" [%s]", row->unit);
   }
@@ -46,10 +46,10 @@ Text cell(const Gpu& gpu, const Property& row, bool units) {
   return csv_cell(value, is_text || (units && !is_hidden(row.unit)), row.bracket);
 }
 
-void show_row(const Gpu& gpu, const char* fields, bool units) {
+void show_gpu_row(const Gpu& gpu, const char* fields, bool units) {
   Text name;
   for (bool first = true; next_item(&fields, name); first = false) {
-    printf("%s%s", first ? "" : ", ", cell(gpu, *find(name.c_str()), units).c_str());
+    printf("%s%s", first ? "" : ", ", cell(gpu, *find_gpu_property(name.c_str()), units).c_str());
   }
   putchar('\n');
 }
@@ -59,7 +59,7 @@ void show_row(const Gpu& gpu, const char* fields, bool units) {
 bool known_gpu_fields(const char* fields) {
   Text name;
   while (next_item(&fields, name)) {
-    if (find(name.c_str()) != nullptr) continue;
+    if (find_gpu_property(name.c_str()) != nullptr) continue;
     explain_unknown_field(name.c_str());
     return false;
   }
@@ -76,8 +76,8 @@ bool known_format(const char* format) {
 int query_gpu(Session& session, const char* fields, const char* format) {
   CsvFormat form;
   parse_format(format, form);
-  if (form.header) show_header(fields);
-  for (unsigned i = 0; i < session.count; ++i) show_row(session.gpus[i], fields, form.units);
+  if (form.header) show_gpu_header(fields);
+  for (unsigned i = 0; i < session.count; ++i) show_gpu_row(session.gpus[i], fields, form.units);
   return kDone;
 }
 

@@ -5,9 +5,6 @@ namespace smi {
 namespace {
 
 // clang-format off
-constexpr int as(auto value) { return static_cast<int>(value); }
-
-constexpr const char* kDeprecated = "Requested functionality has been deprecated";
 
 #define GANTRY_REASON(name, bit) \
   {"clocks_event_reasons." name, "clocks_throttle_reasons." name, "", event_reason, {bit}}
@@ -22,7 +19,7 @@ constexpr const char* kDeprecated = "Requested functionality has been deprecated
   {"ecc.errors." kind "." span ".sram", nullptr, "", read, {as(sram)}},                    \
   {"ecc.errors." kind "." span ".total", nullptr, "", read, {as(total)}}
 
-constexpr Property kProperties[] = {
+constexpr Property kGpuProperties[] = {
   {"timestamp", nullptr, "", timestamp, {}, true, "When the query was made, \"YYYY/MM/DD HH:MM:SS.msec\"."},
   {"driver_version", nullptr, "", driver_version, {}, true, "Version of the installed driver."},
   {"vgpu_driver_capability.heterogenous_multivGPU", nullptr, "", field},
@@ -199,7 +196,7 @@ constexpr Property kProperties[] = {
 }  // namespace
 
 Properties gpu_properties() {
-  return {kProperties, sizeof kProperties / sizeof kProperties[0]};
+  return {kGpuProperties, sizeof kGpuProperties / sizeof kGpuProperties[0]};
 }
 
 }  // namespace smi

@@ -18,6 +18,17 @@ struct Arg {
 
 using Read = void (*)(const Gpu& gpu, const Arg& arg, Text& out);
 
+/// A variant as the number in Arg::which.
+constexpr int as(auto value) {
+  return static_cast<int>(value);
+}
+
+constexpr const char* kDeprecated = "Requested functionality has been deprecated";
+
+inline const Nvml& nvml_of(const Gpu& gpu) {
+  return gpu.session->nvml;
+}
+
 /// A text of the simulated machine, kept for what NVML has no call for.
 void field(const Gpu& gpu, const Arg& arg, Text& out);
 const char* field_or(const Gpu& gpu, const char* key, const char* otherwise);

@@ -4,10 +4,6 @@
 namespace smi {
 namespace {
 
-const Nvml& nvml_of(const Gpu& gpu) {
-  return gpu.session->nvml;
-}
-
 bool read_ecc_mode(const Gpu& gpu, nvmlEnableState_t mode[2]) {
   return call(nvml_of(gpu).nvmlDeviceGetEccMode, gpu.handle, &mode[0], &mode[1]) == NVML_SUCCESS;
 }

@@ -7,10 +7,6 @@
 namespace smi {
 namespace {
 
-const Nvml& nvml_of(const Gpu& gpu) {
-  return gpu.session->nvml;
-}
-
 template <class Function>
 void read_text(Function* function, const Gpu& gpu, Text& out) {
   char text[NVML_DEVICE_NAME_V2_BUFFER_SIZE] = {};

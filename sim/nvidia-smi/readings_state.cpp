@@ -4,10 +4,6 @@
 namespace smi {
 namespace {
 
-const Nvml& nvml_of(const Gpu& gpu) {
-  return gpu.session->nvml;
-}
-
 void set_known(bool known, const char* format, unsigned value, Text& out) {
   if (known) {
     out.set(format, value);

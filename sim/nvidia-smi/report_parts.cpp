@@ -32,7 +32,7 @@ void megahertz(ReportWriter& writer, unsigned depth, const char* label, const ch
 }
 
 // In XML the devices are in a list, in text they follow each other.
-void show_mig_device(ReportWriter& writer, const MigDevice& device) {
+void report_mig_device(ReportWriter& writer, const MigDevice& device) {
   const unsigned depth = writer.xml() ? 2 : 1;
   const nvmlDeviceAttributes_t& has = device.attributes;
   writer.section(depth, "MIG Device", "mig_device");
@@ -100,7 +100,7 @@ void show_mig_part(ReportWriter& writer, const Gpu& gpu, bool) {
   read_mig_devices(gpu, devices);
   writer.section(1, nullptr, "mig_devices");
   if (devices.count == 0) writer.content(2, "None");
-  for (unsigned i = 0; i < devices.count; ++i) show_mig_device(writer, devices.rows[i]);
+  for (unsigned i = 0; i < devices.count; ++i) report_mig_device(writer, devices.rows[i]);
 }
 
 void show_processes_part(ReportWriter& writer, const Gpu& gpu, bool) {

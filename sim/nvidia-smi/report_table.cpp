@@ -5,8 +5,6 @@ namespace smi {
 namespace {
 
 // clang-format off
-constexpr int as(auto value) { return static_cast<int>(value); }
-
 bool has_margin(const Gpu& gpu) { return has_temperature_margin(gpu); }
 bool has_no_margin(const Gpu& gpu) { return !has_temperature_margin(gpu); }
 bool has_remapping(const Gpu& gpu) {
@@ -16,7 +14,6 @@ bool has_remapping(const Gpu& gpu) {
 }
 bool has_no_remapping(const Gpu& gpu) { return !has_remapping(gpu); }
 
-constexpr const char* kDeprecated = "Requested functionality has been deprecated";
 constexpr const char* kNone = "None";
 constexpr const char* kNotPending = "No";
 constexpr const char* kDisabled = "Disabled";

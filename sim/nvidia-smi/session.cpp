@@ -107,7 +107,7 @@ bool ends_with(const char* text, const char* tail) {
   return wanted <= length && strcasecmp(text + length - wanted, tail) == 0;
 }
 
-bool is_named(const Gpu& gpu, const char* id) {
+bool is_gpu_named(const Gpu& gpu, const char* id) {
   unsigned index = 0;
   if (parse_number(id, &index) && index == gpu.index) return true;
   if (strchr(id, ':') != nullptr && strlen(id) >= 7) return ends_with(gpu.bus_id, id);
@@ -126,7 +126,7 @@ bool is_wanted(const Gpu& gpu, const char* ids) {
   if (ids == nullptr) return true;
   Text id;
   while (next_item(&ids, id)) {
-    if (is_named(gpu, id.c_str())) return true;
+    if (is_gpu_named(gpu, id.c_str())) return true;
   }
   return false;
 }

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -127,6 +128,17 @@ class Cluster:
 
     def watch_allocatable(self) -> "Watch":
         return Watch(self.place / "watch.jsonl")
+
+    def describe(self) -> str:
+        """What the node offers and what agent and kubelet last said about it, for a scenario that failed."""
+        status = self.api.node()["status"]
+        offered = {name: f"{count} of {status['capacity'].get(name)}" for name, count in status["allocatable"].items() if "/" in name}
+        lines = [f"allocatable: {offered}"]
+        for name, words in (("agent", ""), ("kubelet", "device plugin|Endpoint became|plugin_watcher|ListAndWatch")):
+            if name in self.parts:
+                said = [line for line in self.parts[name].words().splitlines() if re.search(words, line)]
+                lines += [f"{name}: {line}" for line in said[-20:]]
+        return "\n".join(lines)
 
     # Changes
 

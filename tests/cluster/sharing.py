@@ -38,13 +38,17 @@ def extender_part(cluster, name: str = "extender", port: int = 32766, *flags: st
 def shared_gpus(cluster, *flags: str, scheduler_flags: tuple[str, ...] = ()):
     """Shares all eight GPUs and configures kube-scheduler to ask our extender. Restores everything afterwards."""
     cluster.kubectl("apply", "-f", "-", stdin=manifests(cluster, "gpushare", RIGHTS, "gpushare-schd-extender"))
+    before = len(cluster.parts["agent"].words()) if "agent" in cluster.parts else 0
     cluster.start_agent("--share-gpus", *flags)
     extender = cluster.parts["extender"] = extender_part(cluster, "extender", 32766, *scheduler_flags)
     extender.start()
     wait_for("the extender is ready", lambda: ask("/readyz", root=True) == "ok", 30, alive=(extender,))
     cluster.schedule_by(DEPLOY / "gpushare/scheduler-policy-config.yaml")
     try:
-        wait_for("the node shows its shared memory", lambda: cluster.count(MEM)[0] > 0, 30, alive=(cluster.parts["agent"],))
+        # The node's status may still show what an earlier agent offered: the kubelet refuses pods until this one is registered.
+        agent = cluster.parts["agent"]
+        wait_for("the agent is registered", lambda: f'registered with the kubelet resource="{MEM}"' in agent.words(before), 30, alive=(agent,))
+        wait_for("the node shows its shared memory", lambda: cluster.count(MEM)[0] > 0, 30, alive=(agent,))
         yield extender
         cluster.clean()
     finally:

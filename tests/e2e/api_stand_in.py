@@ -97,6 +97,9 @@ class Api:
         self.read_only = False  # pods may not be patched
         self.forbidden: set[str] = set()  # kinds that every request is refused for
         self.gone_away = False
+        self.fault = None  # called with the handler of each request; True: it has answered, or does not
+        self.watch_epoch = 0
+        self.requests: list[str] = []
         self.port = 0
         self.start()
 
@@ -109,6 +112,13 @@ class Api:
     def away(self, is_so: bool) -> None:
         with self.store.changed:
             self.gone_away = is_so
+            self.store.changed.notify_all()
+
+    def set_fault(self, fault) -> None:
+        """From now on, or none. Watches that are open end."""
+        with self.store.changed:
+            self.fault = fault
+            self.watch_epoch += 1
             self.store.changed.notify_all()
 
     def start(self) -> None:
@@ -190,6 +200,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if self.server.stopping:
             self.close_connection = True
             return
+        self.api.requests.append(f"{method} {self.path}")
+        fault = self.api.fault
+        if fault is not None and fault(self):
+            return
         url = urllib.parse.urlsplit(self.path)
         query = dict(urllib.parse.parse_qsl(url.query))
         try:
@@ -245,7 +259,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return {"kind": KINDS[kind] + "List", "apiVersion": "v1", "metadata": meta, "items": things[start:start + limit]}
 
     def watch(self, kind: str, version: int, seconds: float) -> None:
-        store = self.api.store
+        store, epoch = self.api.store, self.api.watch_epoch
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
@@ -254,7 +268,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             line = json.dumps({"type": event, "object": thing}).encode() + b"\n"
             self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
             self.wfile.flush()
-        while not self.server.stopping and not self.api.away:
+        while not self.server.stopping and not self.api.away and self.api.watch_epoch == epoch:
             with store.changed:
                 gone = version < store.forgotten
                 news = [(v, event, thing) for v, k, event, thing in store.log if k == kind and v > version]

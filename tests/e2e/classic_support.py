@@ -76,3 +76,13 @@ def fingerprint(path: pathlib.Path) -> dict[str, tuple]:
 
 def host_mounts() -> list[str]:
     return sorted(line.split(" ", 2)[2] for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+def device_rules(pid: int) -> str:
+    """The devices that the cgroup of a process allows; "" with cgroup v2, where a program decides."""
+    for line in pathlib.Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        rules = pathlib.Path(f"/sys/fs/cgroup/devices{path}/devices.list")
+        if controllers == "devices" and rules.exists():
+            return rules.read_text()
+    return ""

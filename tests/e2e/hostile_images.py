@@ -17,8 +17,8 @@ grep -v -e ' - proc ' -e ' - sysfs ' -e ' - tmpfs ' -e ' - devpts ' -e ' - mqueu
 
 
 def mounts_seen(text: str) -> list[str]:
-    """Sources of the mounts in the container, as paths of their file system."""
-    return [line.split()[3] for line in text.splitlines() if " - " in line]
+    """Sources of the mounts below the container's root, as paths of their file system."""
+    return [line.split()[3] for line in text.splitlines() if " - " in line and line.split()[4] != "/"]
 
 
 def make_host(host: pathlib.Path) -> None:
@@ -130,6 +130,26 @@ def program_is_in_a_volume(root: pathlib.Path, host: pathlib.Path) -> None:
     link(root / "usr/bin", "/data")
 
 
+def etc_is_in_a_volume_with_dots_in_its_name(root: pathlib.Path, host: pathlib.Path) -> None:
+    etc_is_in_a_volume(root, host)
+
+
+def etc_is_in_a_volume_that_is_not_there_yet(root: pathlib.Path, host: pathlib.Path) -> None:
+    link(root / "etc", "/data")
+
+
+def volume_over_etc(root: pathlib.Path, host: pathlib.Path) -> None:
+    pass
+
+
+def volume_over_run(root: pathlib.Path, host: pathlib.Path) -> None:
+    pass
+
+
+def volume_over_usr(root: pathlib.Path, host: pathlib.Path) -> None:
+    pass
+
+
 def all_of_usr_is_the_hosts(root: pathlib.Path, host: pathlib.Path) -> None:
     link(root / "usr", str(host))
 
@@ -195,8 +215,11 @@ def exchanging(one: pathlib.Path, other: pathlib.Path) -> subprocess.Popen:
     return subprocess.Popen([sys.executable, "-c", loop, str(one), str(other)])
 
 
-# A volume of the host at /data: what the image's links lead there is not changed either.
-VOLUMES = {etc_is_in_a_volume: "volume", etc_with_a_cache_is_in_a_volume: "cached", destination_is_in_a_volume: "volume", program_is_in_a_volume: "volume"}
+# A volume of the host, at /data unless DESTINATIONS says otherwise: nothing is created in it, whether the image's links lead there or not.
+VOLUMES = {etc_is_in_a_volume: "volume", etc_with_a_cache_is_in_a_volume: "cached", destination_is_in_a_volume: "volume", program_is_in_a_volume: "volume",
+           etc_is_in_a_volume_with_dots_in_its_name: "volume", etc_is_in_a_volume_that_is_not_there_yet: "volume", volume_over_etc: "volume", volume_over_run: "volume",
+           volume_over_usr: "volume"}
+DESTINATIONS = {etc_is_in_a_volume_with_dots_in_its_name: "/a/../data", volume_over_etc: "/etc", volume_over_run: "/run", volume_over_usr: "/usr"}
 
 # Which known weakness of other tools an image is made for (docs: SECURITY.md has the table).
 CVE = {usr_lib_is_the_root: "CVE-2024-0134", climbing: "CVE-2024-0133", destination_is_the_hosts: "CVE-2024-0133", destination_is_at_the_hosts_path: "CVE-2024-0133",
@@ -212,4 +235,4 @@ def label(image) -> str:
 
 def add_volume(image, spec: dict, host: pathlib.Path) -> None:
     if image in VOLUMES:
-        spec["mounts"].append({"destination": "/data", "type": "bind", "source": str(host / VOLUMES[image]), "options": ["rbind", "rw"]})
+        spec["mounts"].append({"destination": DESTINATIONS.get(image, "/data"), "type": "bind", "source": str(host / VOLUMES[image]), "options": ["rbind", "rw"]})

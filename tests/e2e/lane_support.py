@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE of these lanes
 
@@ -52,6 +53,15 @@ class Lane:
         shutil.rmtree(self.work, ignore_errors=True)
         print(f"{self.count - self.failed} passed, {self.failed} failed")
         sys.exit(1 if self.failed else 0)
+
+
+def wait_until(what: str, holds, seconds: float = 60) -> None:
+    """Waits for the state that a check is about; on a loaded machine it may come late."""
+    until = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > until:
+            raise TimeoutError(f"after {seconds:g} s not yet: {what}")
+        time.sleep(0.01)
 
 
 def mounts_below(path: pathlib.Path) -> list[str]:

@@ -74,6 +74,10 @@ void MachineWithDaemon::kill_daemon() {
   daemon_ = -1;
 }
 
+void MachineWithDaemon::signal_daemon(int signal) const {
+  EXPECT_EQ(::kill(daemon_, signal), 0);
+}
+
 daemon::Client MachineWithDaemon::client() const {
   return *daemon::Client::connect(host_);
 }

@@ -31,6 +31,7 @@ class MachineWithDaemon {
   daemon::Client client() const;
   void start_daemon();
   void kill_daemon();
+  void signal_daemon(int signal) const;  // SIGSTOP, SIGCONT
 
   // Creates a share that lives as long as this object; missing values get their defaults.
   daemon::ShareState make(const policy::ShareText& text);

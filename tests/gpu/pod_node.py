@@ -64,7 +64,7 @@ class PodNode:
         return json.loads(until(lambda: self.api.node["metadata"]["annotations"].get("gantry.dev/shared-gpus"), 30) or '{"gpus": []}')["gpus"]
 
     def pod(self, uid: str, gib: int, percent: int = 0, card: dict | None = None) -> dict:
-        """A pod that this node has by somebody's word: with a placement on `card`, or with none. Admitted, not started."""
+        """A pod on this node, with a placement on `card` or without one. Admitted, not started."""
         thing = self.thing(uid, gib, percent)
         thing["spec"]["nodeName"] = NODE
         if card:
@@ -134,7 +134,7 @@ class PodNode:
         return [*self.shares(), *map(str, files)]
 
     def said(self, most: int = 6000) -> str:
-        """All that helps where nobody can look."""
+        """What helps to find a cause afterwards."""
         keeper = self.root / "run/gantry/keeper.log"
         logs = {"agent": self.agent.said(), "scheduler": self.scheduler.log.read_text(errors="replace"),
                 "keeper": keeper.read_text(errors="replace") if keeper.exists() else "(no log)"}

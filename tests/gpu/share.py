@@ -86,7 +86,7 @@ class Parts:
                             f"status {ran.returncode} {ran.stdout} {ran.stderr}")
 
     def other_runtimes(self) -> None:
-        """Runtimes of other CUDA versions, where somebody put them into build/cudart (they are not ours to carry)."""
+        """Runtimes of other CUDA versions, if they are in build/cudart (we may not distribute them)."""
         libraries = sorted((SOURCES.parent.parent.parent / "build/cudart").glob("*/libcudart.so.*"))
         if not libraries:
             self.lane.skip("share: other runtimes", "none in build/cudart")

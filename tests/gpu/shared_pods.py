@@ -37,7 +37,7 @@ class Parts:
         return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in self.rows) + "\n\n" + "\n".join(self.words) + "\n"
 
     def placed(self) -> None:
-        """One by the scheduler, one that nobody placed."""
+        """One placed by the scheduler, one without a placement."""
         cards = self.node.cards()
         self.check("the agent tells of one GPU", len(cards) == 1, cards)
         tokens = cards[0]["mib"] // 1024
@@ -58,7 +58,7 @@ class Parts:
         self.check(f"the scheduler knows of {asked} GiB in use", bool(known), self.node.scheduler.used(NODE))
 
     def refused(self) -> None:
-        """By the scheduler; and, where somebody passes it by, by the kubelet for memory and before the start for the GPU's time."""
+        """By the scheduler; and for a pod that bypasses it, by the kubelet for memory and before the start for the GPU's time."""
         card = self.node.cards()[0]
         for uid, gib, percent, word in (("pod-big", 90, 0, "memory"), ("pod-busy", 10, 20, "time")):
             got = self.node.scheduled(uid, gib, percent)

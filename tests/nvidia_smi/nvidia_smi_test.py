@@ -242,6 +242,13 @@ class ShowsProcesses(SmiCase):
         self.assertRegex(report, rf"(?m)^        Process ID {{24}}: {pid}\n            Type {{26}}: C\n")
         self.assertIn(f"<pid>{pid}</pid>", self.answer(self.machine, "-q", "-x"))
 
+    def test_pmon_shows_them(self):
+        rows = self.answer(self.machine, "pmon", "-s", "um", "-c", "1").split("\n")[2:]
+        words = rows[0].split()
+        self.assertEqual(words[:3], ["0", str(self.holder.pid), "C"])
+        self.assertGreaterEqual(int(words[9]), 256)
+        self.assertTrue(words[10].startswith("python"), words)
+
     def test_used_memory_counts_it(self):
         out = self.answer(self.machine, "--query-gpu=memory.used", "--format=csv,noheader,nounits")
         self.assertGreaterEqual(int(out), 256)
@@ -292,6 +299,135 @@ class ManagesMig(SmiCase):
         self.assertEqual(out, "Unable to enable MIG Mode for GPU 00000000:00:06.0: Insufficient Permissions\n"
                               "Terminating early due to previous errors.\n")
         self.assertEqual(code, 4)
+
+
+BUS = "00000000:00:06.0"
+
+
+@unittest.skipUnless(os.geteuid() == 0, "changes need root")
+class ChangesSettings(SmiCase):
+    """They persist in the machine, and a new kernel module forgets them."""
+
+    def setUp(self):
+        self.machine = Machine("h200", "-" + self._testMethodName)
+
+    def value(self, *fields: str) -> list[str]:
+        return self.answer(self.machine, "--query-gpu=" + ",".join(fields), "--format=csv,noheader,nounits").strip().split(", ")
+
+    def test_persistence_mode(self):
+        self.assertEqual(self.answer(self.machine, "-pm", "1"), f"Persistence mode is already Enabled for GPU {BUS}.\nAll done.\n")
+        self.assertEqual(self.answer(self.machine, "-pm", "0"), f"Disabled persistence mode for GPU {BUS}.\nAll done.\n")
+        self.assertEqual(self.value("persistence_mode"), ["Disabled"])
+        self.assertEqual(self.answer(self.machine, "-pm", "1"), f"Enabled persistence mode for GPU {BUS}.\nAll done.\n")
+        self.assertEqual(self.value("persistence_mode"), ["Enabled"])
+
+    def test_compute_mode_and_what_cuda_makes_of_it(self):
+        self.assertEqual(self.answer(self.machine, "-c", "3"), f"Set compute mode to EXCLUSIVE_PROCESS for GPU {BUS}.\nAll done.\n")
+        self.assertEqual(self.value("compute_mode"), ["Exclusive_Process"])
+        self.assertIn("E. Process", self.answer(self.machine))
+        self.assertEqual(self.answer(self.machine, "-c", "EXCLUSIVE_PROCESS"),
+                         f"Compute mode is already set to EXCLUSIVE_PROCESS for GPU {BUS}.\nAll done.\n")
+        first, second = (subprocess.Popen([sys.executable, "-c", HOLDER], env={"LD_LIBRARY_PATH": self.machine.libraries}, stdin=subprocess.PIPE,
+                                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for _ in range(2))
+        ready = sorted((first.stdout.readline(), second.stdout.readline()))
+        first.communicate("")
+        second.communicate("")
+        self.assertEqual(ready, ["", "ready\n"])
+        self.assertEqual(self.answer(self.machine, "-c", "PROHIBITED").splitlines()[0], f"Set compute mode to PROHIBITED for GPU {BUS}.")
+        refused = subprocess.run([sys.executable, "-c", HOLDER], env={"LD_LIBRARY_PATH": self.machine.libraries}, capture_output=True)
+        self.assertNotEqual(refused.returncode, 0)
+
+    def test_power_limit(self):
+        self.assertEqual(self.answer(self.machine, "-pl", "500"), f"Power limit for GPU {BUS} was set to 500.00 W from 700.00 W.\nAll done.\n")
+        self.assertEqual(self.value("power.limit", "enforced.power.limit", "power.default_limit"), ["500.00", "500.00", "700.00"])
+        out = self.answer(self.machine, "-pl", "9000", status=2)
+        self.assertEqual(out, "Provided power limit 9000.00 W is not a valid power limit which should be between 200.00 W and 700.00 W "
+                              f"for GPU {BUS}\nTerminating early due to previous errors.\n")
+        self.answer(self.machine, "-pm", "0")
+        self.assertIn(f"Warning: persistence mode is disabled on device {BUS}.", self.answer(self.machine, "-pl", "600"))
+
+    def test_locked_clocks(self):
+        self.assertEqual(self.answer(self.machine, "-lgc", "1410"), f'GPU clocks set to "(gpuClkMin 1410, gpuClkMax 1410)" for GPU {BUS}\nAll done.\n')
+        self.assertEqual(self.value("clocks.sm", "clocks.gr"), ["1410", "1410"])
+        self.assertIn("(gpuClkMin 300, gpuClkMax 600)", self.answer(self.machine, "--lock-gpu-clocks=300,600"))
+        self.assertEqual(self.answer(self.machine, "-rgc"), "All done.\n")
+        self.assertEqual(self.value("clocks.sm"), self.answer("h200", "--query-gpu=clocks.sm", "--format=csv,noheader,nounits").split())
+        self.assertIn("(memClkMin 1593, memClkMax 1593)", self.answer(self.machine, "-lmc", "1593"))
+        self.assertEqual(self.value("clocks.mem"), ["1593"])
+        self.assertIn("Invalid clock range: fast", self.answer(self.machine, "-lgc", "fast", status=2))
+
+    def test_old_cards_have_no_locked_clocks(self):
+        out = self.answer(Machine("k80", "-" + self._testMethodName), "-i", "0", "-lgc", "800")
+        self.assertRegex(out, r"^Setting locked GPU clocks is not supported for GPU \S+.\nTreating as warning and moving on.\nAll done.\n$")
+
+    def test_a_drained_gpu_takes_no_new_clients(self):
+        machine = Machine("h200x8", "-" + self._testMethodName)
+        drain = ("drain", "-p", "0000:18:00.0")
+        self.assertEqual(self.answer(machine, *drain, "-q"), "The current drain state of GPU 00000000:18:00.0 is: not draining.\n")
+        self.assertIn("In use", self.answer(machine, *drain, "-m", "1", status=19))  # persistence mode holds it
+        self.answer(machine, "-i", "0", "-pm", "0")
+        self.assertEqual(self.answer(machine, *drain, "-m", "1"), "Successfully set GPU 00000000:18:00.0 drain state to: draining.\n")
+        self.assertEqual(self.answer(machine, "-L").count("GPU "), 7)
+        self.assertEqual(self.answer(machine, *drain, "-q"), "The current drain state of GPU 00000000:18:00.0 is: draining.\n")
+        self.assertEqual(self.answer(machine, *drain, "-m", "0"), "Successfully set GPU 00000000:18:00.0 drain state to: not draining.\n")
+        self.assertEqual(self.answer(machine, "-L").count("GPU "), 8)
+        self.assertIn("drain -h", self.answer(machine, "drain", "-m", "1", status=2))
+
+    def test_a_new_kernel_module_forgets_them(self):
+        for words in (("-pl", "500"), ("-c", "2"), ("-lgc", "1410")):
+            self.answer(self.machine, *words)
+        self.machine.inject("unload")
+        self.machine.inject("load")
+        self.assertEqual(self.value("power.limit", "compute_mode"), ["700.00", "Default"])
+
+    def test_others_than_root_may_not(self):
+        os.chmod(Machine.place, 0o755)
+        words = {"-pm": ("0", f"Unable to set persistence mode for GPU {BUS}: Insufficient Permissions\n"),
+                 "-c": ("3", f"Unable to set the compute mode for GPU {BUS}: Insufficient Permissions\n"),
+                 "-pl": ("500", f"Failed to set power management limit for GPU {BUS}: Insufficient Permissions\n"),
+                 "-lgc": ("1410", f"The current user does not have permission to change clocks for GPU {BUS}.\n")}
+        for option, (value, text) in words.items():
+            code, out, _ = self.machine.run(option, value, user=65534)
+            self.assertEqual((code, out), (4, text + "Terminating early due to previous errors.\n"))
+
+
+class Monitors(SmiCase):
+    def test_a_row_for_each_gpu(self):
+        out = self.answer("h200x8", "dmon", "-c", "1").split("\n")
+        self.assertEqual(out[:2], ["# gpu    pwr  gtemp  mtemp     sm    mem    enc    dec    jpg    ofa   mclk   pclk ",
+                                   "# Idx      W      C      C      %      %      %      %      %      %    MHz    MHz "])
+        self.assertEqual(len(out), 11)
+        for index, row in enumerate(out[2:10]):
+            self.assertRegex(row, rf"^ {{4}}{index}(?: +(?:\d+|-)){{11}} $")
+            self.assertEqual(len(row), len(out[0]))
+
+    def test_columns_are_chosen(self):
+        out = self.answer("h200", "dmon", "-s", "vmet", "-c", "1", "-i", "0").split("\n")
+        self.assertEqual(out[:2], ["# gpu  pviol  tviol     fb   bar1   ccpm  sbecc  dbecc    pci  rxpci  txpci ",
+                                   "# Idx      %   bool     MB     MB     MB   errs   errs   errs   MB/s   MB/s "])
+        self.assertIn("dmon -h", self.answer("h200", "dmon", "-s", "xyz", status=2))
+
+    def test_rows_can_have_their_time_and_go_to_a_file(self):
+        with tempfile.NamedTemporaryFile() as file:
+            self.assertEqual(self.answer("h200", "dmon", "-o", "DT", "-s", "p", "-c", "1", "-f", file.name), "")
+            lines = pathlib.Path(file.name).read_text().split("\n")
+        self.assertRegex(lines[0], r"^#Date +Time +gpu +pwr +gtemp +mtemp $")
+        self.assertRegex(lines[1], r"^#YYYYMMDD +HH:MM:SS +Idx +W +C +C $")
+        self.assertRegex(lines[2], r"^ \d{8} +\d\d:\d\d:\d\d +0 ")
+
+    def test_old_drivers_have_fewer_columns(self):
+        out = self.answer("k80", "dmon", "-c", "1").split("\n")
+        self.assertEqual(out[0], "# gpu   pwr gtemp mtemp    sm   mem   enc   dec  mclk  pclk")
+
+    def test_a_gpu_without_processes_is_a_row_of_dashes(self):
+        out = self.answer("h200", "pmon", "-c", "1").split("\n")
+        self.assertEqual(out[:2], ["# gpu         pid   type     sm    mem    enc    dec    jpg    ofa    command",
+                                   "# Idx           #    C/G      %      %      %      %      %      %    name"])
+        self.assertEqual(out[2].split(), ["0"] + ["-"] * 9)
+
+    def test_no_machine_hosts_vgpus(self):
+        for words in ((), ("-q",), ("-s",)):
+            self.assertEqual(self.answer("h200", "vgpu", *words), "No supported devices in vGPU mode\n")
 
 
 class SaysWhatIsWrong(SmiCase):

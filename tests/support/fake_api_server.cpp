@@ -311,8 +311,11 @@ class FakeApiServer::Work {
     }
     const auto response = other ? *other : answer(request, target);
     if (lose && lose(request)) return false;
-    return put(fd, fmt::format("HTTP/1.1 {} X\r\nContent-Length: {}\r\n\r\n{}", response.status,
-                               response.body.size(), response.body));
+    auto text = fmt::format("HTTP/1.1 {} X\r\n", response.status);
+    for (const auto& header : response.headers)
+      text += fmt::format("{}: {}\r\n", header.name, header.value);
+    text += fmt::format("Content-Length: {}\r\n\r\n{}", response.body.size(), response.body);
+    return put(fd, text);
   }
 
   static std::string chunk(const std::string& text) {

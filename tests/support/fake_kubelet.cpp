@@ -3,6 +3,7 @@
 #include "support/fake_kubelet.hpp"
 
 #include "node/kubelet/checkpoint.hpp"
+#include "support/kubelet_messages.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -180,8 +181,9 @@ void FakeKubelet::mark_unhealthy(const std::string& resource) {
   devices_[resource].healthy.clear();
 }
 
-void FakeKubelet::forget_devices(const std::string& resource) {
+void FakeKubelet::stop_endpoint(const std::string& resource) {
   mark_unhealthy(resource);
+  if (const auto endpoint = endpoint_of(resource)) endpoint->stopped = true;
 }
 
 void FakeKubelet::drop_connections() {

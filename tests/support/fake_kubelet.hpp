@@ -98,7 +98,9 @@ class FakeKubelet {
     pod_resources_outcome_ = std::move(outcome);
   }
   int pod_resources_calls() const { return pod_resources_calls_; }
-  void forget_devices(const std::string& resource);  // treats all as unhealthy
+  // What a kubelet up to 1.36 does if an older stream of the resource ends while it is busy: all
+  // devices are unhealthy and the endpoint refuses calls, although its stream stays open.
+  void stop_endpoint(const std::string& resource);
 
  private:
   struct Endpoint {
@@ -108,6 +110,7 @@ class FakeKubelet {
     grpc::Client::Stream stream;
     kubelet::PluginOptions options;
     bool connected = false;
+    bool stopped = false;
   };
   struct Devices {
     std::map<std::string, kubelet::ListedDevice> all;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a kubelet chooses devices, calls the plugin and stores its answers.
 #include "support/fake_kubelet.hpp"
+#include "support/kubelet_messages.hpp"
 
 #include <fmt/format.h>
 
@@ -198,7 +199,8 @@ Result<Ids> FakeKubelet::preferred(const std::string& resource, const Ids& avail
 Result<std::string> FakeKubelet::ask(const std::string& resource, std::string_view method,
                                      std::string request, std::chrono::milliseconds deadline) {
   const auto endpoint = endpoint_of(resource);
-  if (!endpoint) return rejected(fmt::format("endpoint {} has been stopped", resource));
+  if (!endpoint || endpoint->stopped)
+    return rejected(fmt::format("endpoint {} has been stopped", resource));
   calls_.push_back(fmt::format("{} {}", method.substr(method.rfind('/') + 1), resource));
   std::optional<Result<std::string>> answer;
   endpoint->client->call(method, std::move(request), deadline,

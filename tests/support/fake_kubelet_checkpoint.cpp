@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/core/base64.hpp"
 #include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "base/sys/host.hpp"
 #include "base/sys/replace_file.hpp"
 #include "node/kubelet/checkpoint.hpp"
@@ -11,53 +12,51 @@
 namespace gantry::test {
 namespace {
 
-void join(std::string& list, const std::string& element) {
-  if (!list.empty()) list += ',';
-  list += element;
-}
-
-template <class Range>
-std::string quoted_list(const Range& texts) {
-  std::string list;
-  for (const auto& text : texts) join(list, json::quote(text));
-  return fmt::format("[{}]", list);
-}
-
 std::uint32_t fnv32a(std::string_view text) {
   std::uint32_t hash = 2166136261U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
   return hash;
 }
 
+template <class Devices>
+void write_entry(json::Writer& out, const std::string& uid, const std::string& name,
+                 const std::string& resource, const Devices& what) {
+  out.object([&] {
+    out.member("PodUID", uid);
+    out.member("ContainerName", name);
+    out.member("ResourceName", resource);
+    out.object("DeviceIDs", [&] {
+      for (const auto& [node, ids] : what.ids) out.array(fmt::to_string(node), ids);
+    });
+    out.member("AllocResp", to_base64(what.answer));
+  });
+}
+
 }  // namespace
 
 void FakeKubelet::write_checkpoint() const {
-  std::string entries;
-  for (const auto& [uid, containers] : pods_) {
-    for (const auto& [name, resources] : containers) {
-      for (const auto& [resource, what] : resources) {
-        std::string nodes;
-        for (const auto& [node, ids] : what.ids)
-          join(nodes, fmt::format("\"{}\":{}", node, quoted_list(ids)));
-        join(
-            entries,
-            fmt::format(
-                R"({{"PodUID":{},"ContainerName":{},"ResourceName":{},"DeviceIDs":{{{}}},"AllocResp":"{}"}})",
-                json::quote(uid), json::quote(name), json::quote(resource), nodes,
-                to_base64(what.answer)));
-      }
-    }
-  }
-  std::string registered;
-  for (const auto& [resource, devices] : devices_) {
-    join(registered, fmt::format("{}:{}", json::quote(resource), quoted_list(devices.healthy)));
-  }
-  const std::string data = fmt::format(R"({{"PodDeviceEntries":{},"RegisteredDevices":{{{}}}}})",
-                                       entries.empty() ? "null" : "[" + entries + "]", registered);
+  json::Writer entries;
+  entries.array([&] {
+    for (const auto& [uid, containers] : pods_)
+      for (const auto& [name, resources] : containers)
+        for (const auto& [resource, what] : resources)
+          write_entry(entries, uid, name, resource, what);
+  });
+  json::Writer data;
+  data.object([&] {
+    data.raw_member("PodDeviceEntries", entries.text() == "[]" ? "null" : entries.text());
+    data.object("RegisteredDevices", [&] {
+      for (const auto& [resource, devices] : devices_) data.array(resource, devices.healthy);
+    });
+  });
+  json::Writer file;
+  file.object([&] {
+    file.raw_member("Data", data.text());
+    file.member("Checksum", fnv32a(data.text()));
+  });
   static_cast<void>(
       sys::replace_file(fmt::format("{}/{}", options_.directory, kubelet::kCheckpointFile),
-                        fmt::format(R"({{"Data":{},"Checksum":{}}})", data, fnv32a(data)), 0600,
-                        sys::Durability::Volatile)
+                        file.text(), 0600, sys::Durability::Volatile)
           .ok());
 }
 

@@ -2,7 +2,7 @@
 // gantry-fake-kubelet: a fake kubelet for machines without Kubernetes. It reads commands from
 // standard input, one per line, and answers each with one line of JSON.
 #include "base/core/text.hpp"
-#include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "base/sys/loop.hpp"
 #include "support/fake_kubelet.hpp"
 
@@ -44,52 +44,58 @@ Commands on standard input, one a line; each is answered by one line of JSON:
   quit
 )";
 
-std::string quoted_list(const std::vector<std::string>& texts) {
-  std::vector<std::string> quoted;
-  quoted.reserve(texts.size());
-  for (const auto& text : texts) quoted.push_back(json::quote(text));
-  return fmt::format("[{}]", fmt::join(quoted, ","));
-}
-
-std::string quoted_map(const std::map<std::string, std::string>& map) {
-  std::vector<std::string> entries;
-  entries.reserve(map.size());
-  for (const auto& [key, value] : map)
-    entries.push_back(json::quote(key) + ":" + json::quote(value));
-  return fmt::format("{{{}}}", fmt::join(entries, ","));
-}
-
-std::string to_json(const model::ContainerAllocateResponse& answer) {
-  std::vector<std::string> mounts;
-  mounts.reserve(answer.mounts.size());
-  for (const auto& mount : answer.mounts) {
-    mounts.push_back(fmt::format(R"({{"containerPath":{},"hostPath":{},"readOnly":{}}})",
-                                 json::quote(mount.container_path), json::quote(mount.host_path),
-                                 !mount.options.empty()));
-  }
-  std::vector<std::string> nodes;
-  for (const auto& node : answer.nodes) {
-    nodes.push_back(fmt::format(R"({{"containerPath":{},"hostPath":{},"permissions":{}}})",
-                                json::quote(node.path), json::quote(node.host_path),
-                                json::quote(node.permissions)));
-  }
-  return fmt::format(
-      R"({{"envs":{},"mounts":[{}],"devices":[{}],"annotations":{},"cdiDevices":{}}})",
-      quoted_map(answer.env), fmt::join(mounts, ","), fmt::join(nodes, ","),
-      quoted_map(answer.annotations), quoted_list(answer.cdi_devices));
+void write_answer(json::Writer& out, const model::ContainerAllocateResponse& answer) {
+  out.object("answer", [&] {
+    out.object("envs", answer.env);
+    out.array("mounts", answer.mounts, [&](const auto& mount) {
+      out.object([&] {
+        out.member("containerPath", mount.container_path);
+        out.member("hostPath", mount.host_path);
+        out.member("readOnly", !mount.options.empty());
+      });
+    });
+    out.array("devices", answer.nodes, [&](const auto& node) {
+      out.object([&] {
+        out.member("containerPath", node.path);
+        out.member("hostPath", node.host_path);
+        out.member("permissions", node.permissions);
+      });
+    });
+    out.object("annotations", answer.annotations);
+    out.array("cdiDevices", answer.cdi_devices);
+  });
 }
 
 std::string failed(std::string_view why) {
-  return fmt::format(R"({{"ok":false,"error":{}}})", json::quote(why));
+  json::Writer out;
+  out.object([&] {
+    out.member("ok", false);
+    out.member("error", why);
+  });
+  return std::move(out).text();
 }
 
-std::string spread_of(std::vector<std::chrono::nanoseconds> times) {
+void write_spread(json::Writer& out, std::string_view name,
+                  std::vector<std::chrono::nanoseconds> times) {
   std::sort(times.begin(), times.end());
-  const auto at = [&](double part) {
+  const auto write = [&](std::string_view quantile, double part) {
     const auto place = static_cast<std::size_t>(part * static_cast<double>(times.size() - 1));
-    return static_cast<double>(times[place].count()) / 1000;
+    const auto microseconds = static_cast<double>(times[place].count()) / 1000;
+    out.raw_member(quantile, fmt::format("{:.1f}", microseconds));
   };
-  return fmt::format(R"({{"p50":{:.1f},"p99":{:.1f},"max":{:.1f}}})", at(0.5), at(0.99), at(1));
+  out.object(name, [&] {
+    write("p50", 0.5);
+    write("p99", 0.99);
+    write("max", 1);
+  });
+}
+
+template <class Ids>
+void write_resource(json::Writer& out, std::size_t capacity, const Ids& ids) {
+  out.object([&] {
+    out.member("capacity", capacity);
+    out.array("allocatable", ids);
+  });
 }
 
 class Program {
@@ -139,8 +145,14 @@ class Program {
       if (!loop_.turn(milliseconds{20}).ok()) return failed("the loop broke");
     }
     const auto took = std::chrono::duration_cast<milliseconds>(steady_clock::now() - begin).count();
-    return fmt::format(R"({{"ok":true,"capacity":{},"allocatable":{},"milliseconds":{}}})",
-                       kubelet_.capacity(resource), kubelet_.healthy(resource).size(), took);
+    json::Writer out;
+    out.object([&] {
+      out.member("ok", true);
+      out.member("capacity", kubelet_.capacity(resource));
+      out.member("allocatable", kubelet_.healthy(resource).size());
+      out.member("milliseconds", took);
+    });
+    return std::move(out).text();
   }
 
   std::string admit(const std::vector<std::string_view>& words) {
@@ -204,13 +216,19 @@ class Program {
     const auto took =
         std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - begin).count();
     if (!answer.ok()) return failed(answer.error().text());
-    std::vector<std::string> devices;
-    for (const auto& [resource, devices_of] : kubelet_.allocatable()) {
-      const auto ids = kubelet_.ids_of(uid, container, resource);
-      if (!ids.empty()) devices.push_back(json::quote(resource) + ":" + quoted_list(ids));
-    }
-    return fmt::format(R"({{"ok":true,"ids":{{{}}},"preStartMicroseconds":{},"answer":{}}})",
-                       fmt::join(devices, ","), took, to_json(*answer));
+    json::Writer out;
+    out.object([&] {
+      out.member("ok", true);
+      out.object("ids", [&] {
+        for (const auto& [resource, devices] : kubelet_.allocatable()) {
+          const auto ids = kubelet_.ids_of(uid, container, resource);
+          if (!ids.empty()) out.array(resource, ids);
+        }
+      });
+      out.member("preStartMicroseconds", took);
+      write_answer(out, *answer);
+    });
+    return std::move(out).text();
   }
 
   std::string timed(const std::vector<std::string_view>& words) {
@@ -219,30 +237,38 @@ class Program {
     if (calls == 0 || calls > 100'000) return failed("time takes 1 to 100000 calls");
     const auto took = kubelet_.time_calls(std::string(words[1]), static_cast<int>(devices), calls);
     if (!took.ok()) return failed(took.error().text());
-    return fmt::format(R"({{"ok":true,"preferred":{},"allocate":{}}})", spread_of(took->prefer),
-                       spread_of(took->allocate));
+    json::Writer out;
+    out.object([&] {
+      out.member("ok", true);
+      write_spread(out, "preferred", took->prefer);
+      write_spread(out, "allocate", took->allocate);
+    });
+    return std::move(out).text();
   }
 
   std::string dump() const {
-    std::vector<std::string> resources;
-    for (const auto& [resource, ids] : kubelet_.allocatable()) {
-      resources.push_back(fmt::format(R"({}:{{"capacity":{},"allocatable":{}}})",
-                                      json::quote(resource), kubelet_.capacity(resource),
-                                      quoted_list({ids.begin(), ids.end()})));
-    }
-    std::vector<std::string> holders;
-    for (const auto& holder : kubelet_.holders()) {
-      holders.push_back(fmt::format(R"({{"pod":{},"container":{},"resource":{},"ids":{}}})",
-                                    json::quote(holder.pod_namespace + "/" + holder.pod),
-                                    json::quote(holder.container), json::quote(holder.resource),
-                                    quoted_list(holder.ids)));
-    }
-    std::vector<std::string> endpoints;
-    for (const auto& request : kubelet_.registrations()) endpoints.push_back(request.endpoint);
-    return fmt::format(
-        R"({{"ok":true,"resources":{{{}}},"holders":[{}],"registrations":{},"calls":{}}})",
-        fmt::join(resources, ","), fmt::join(holders, ","), quoted_list(endpoints),
-        quoted_list(kubelet_.calls()));
+    json::Writer out;
+    out.object([&] {
+      out.member("ok", true);
+      out.object("resources", [&] {
+        for (const auto& [resource, ids] : kubelet_.allocatable()) {
+          out.key(resource);
+          write_resource(out, kubelet_.capacity(resource), ids);
+        }
+      });
+      out.array("holders", kubelet_.holders(), [&](const auto& holder) {
+        out.object([&] {
+          out.member("pod", holder.pod_namespace + "/" + holder.pod);
+          out.member("container", holder.container);
+          out.member("resource", holder.resource);
+          out.array("ids", holder.ids);
+        });
+      });
+      out.array("registrations", kubelet_.registrations(),
+                [&](const auto& request) { out.value(request.endpoint); });
+      out.array("calls", kubelet_.calls());
+    });
+    return std::move(out).text();
   }
 
   sys::Loop& loop_;

@@ -67,7 +67,7 @@ def server(path):
     serving.add_insecure_port(f"unix:{path}")
     serving.start()
     print("ready", flush=True)
-    sys.stdin.read()  # until whoever started us goes
+    sys.stdin.read()  # until the process that started us ends
     serving.stop(None)
 
 

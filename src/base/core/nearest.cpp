@@ -7,7 +7,6 @@
 #include <numeric>
 
 namespace gantry {
-namespace {
 
 // Levenshtein's distance, one row at a time.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -24,8 +23,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   }
   return row.back();
 }
-
-}  // namespace
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& names) {
   const auto wanted = to_lower(name);

@@ -52,6 +52,7 @@ std::string_view to_string(Errc code) {
     case Errc::Timeout: return "timeout";
     case Errc::Corrupt: return "corrupt";
     case Errc::Internal: return "internal";
+    case Errc::TooLarge: return "too large";
   }
   return "unknown";
 }
@@ -64,9 +65,21 @@ Error Error::sys(int err, std::string_view call) {
   return error;
 }
 
-Error Error::in(std::string_view doing) && {
-  text_ = fmt::format("{}: {}", doing, text_);
+Error Error::advise(std::string_view remedy) && {
+  if (!remedy.empty()) text_ += fmt::format("; {}", remedy);
   return std::move(*this);
+}
+
+Error Error::in(std::string_view doing) && {
+  const auto length = text_.size();
+  text_ = fmt::format("{}: {}", doing, text_);
+  cause_length_ += text_.size() - length;
+  return std::move(*this);
+}
+
+std::string Error::remedy() const {
+  constexpr std::size_t kSeparator = 2;  // "; "
+  return cause_length_ == text_.size() ? "" : text_.substr(cause_length_ + kSeparator);
 }
 
 void detail::value_of_failed_result(const Error& error) {

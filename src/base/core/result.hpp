@@ -3,6 +3,7 @@
 // returns one; dropping it is a compiler warning. Exceptions never cross a module border.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,30 +22,40 @@ enum class Errc : std::uint8_t {
   Unsupported,
   Timeout,
   Corrupt,
-  Internal
+  Internal,
+  TooLarge  // beyond a limit of ours; a smaller part may be read
 };
 
 std::string_view to_string(Errc code);
 
 class [[nodiscard]] Error {
  public:
-  Error(Errc code, std::string text) : code_(code), text_(std::move(text)) {}
+  Error(Errc code, std::string cause)
+      : code_(code), text_(std::move(cause)), cause_length_(text_.size()) {}
 
   // The caller passes errno, read before another call can overwrite it. The text is "call:
   // strerror".
   static Error sys(int err, std::string_view call);
 
-  // Adds what was being done in front of the text: "doing: inner cause".
+  // Adds what helps: a command, or a sentence that says what to write instead. The text becomes
+  // "cause; remedy".
+  Error advise(std::string_view remedy) &&;
+
+  // Adds what was being done in front of the cause: "doing: inner cause". The remedy stays.
   Error in(std::string_view doing) &&;
 
   Errc code() const { return code_; }
   int sys_errno() const { return errno_; }  // 0 when no system call failed
+  // The whole sentence for people: "cause; remedy". Code that needs a part asks for it below.
   const std::string& text() const { return text_; }
+  std::string cause() const { return text_.substr(0, cause_length_); }
+  std::string remedy() const;  // "" if there is none
 
  private:
   Errc code_;
   int errno_ = 0;
   std::string text_;
+  std::size_t cause_length_;
 };
 
 namespace detail {

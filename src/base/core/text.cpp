@@ -7,6 +7,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cstring>
 
 namespace gantry {
 
@@ -87,13 +88,41 @@ std::size_t utf8_length(std::string_view rest) {
 
 }  // namespace
 
+std::size_t utf8_prefix(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    // Documents of megabytes are mostly ASCII: eight bytes at a time.
+    std::uint64_t word = 0;
+    if (at + sizeof word <= text.size()) {
+      std::memcpy(&word, text.data() + at, sizeof word);
+      if ((word & 0x8080808080808080U) == 0) {
+        at += sizeof word;
+        continue;
+      }
+    }
+    const auto length = utf8_length(text.substr(at));
+    if (length == 0) break;
+    at += length;
+  }
+  return at;
+}
+
 bool is_utf8(std::string_view text) {
+  return utf8_prefix(text) == text.size();
+}
+
+std::string replace_invalid_utf8(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
   while (!text.empty()) {
     const auto length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
+    if (length == 0)
+      result += "\xEF\xBF\xBD";
+    else
+      result += text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
   }
-  return true;
+  return result;
 }
 
 std::string human_bytes(std::uint64_t bytes) {

@@ -24,6 +24,9 @@ std::string to_lower(std::string_view text);
 bool contains(std::string_view text, std::string_view part);
 
 bool is_utf8(std::string_view text);
+std::size_t utf8_prefix(std::string_view text);  // bytes before the first that is not UTF-8
+// Each byte that belongs to no valid character becomes U+FFFD.
+std::string replace_invalid_utf8(std::string_view text);
 
 // 1536 -> "1.5 KiB"
 std::string human_bytes(std::uint64_t bytes);

@@ -56,5 +56,14 @@ TEST(Utf8, IsToldFromOtherBytes) {
   }
 }
 
+TEST(Text, Utf8PrefixEndsBeforeTheFirstWrongByte) {
+  EXPECT_EQ(utf8_prefix(""), 0U);
+  EXPECT_EQ(utf8_prefix("plain text of more than eight bytes"), 35U);
+  EXPECT_EQ(utf8_prefix("12345678\xC3\xA9 12345678"), 19U);
+  EXPECT_EQ(utf8_prefix("1234567\xC3\xA9\xC3"), 9U);
+  EXPECT_EQ(utf8_prefix("123456789012345\xFF"), 15U);
+  EXPECT_EQ(replace_invalid_utf8("a\xFFz"), "a\uFFFDz");
+}
+
 }  // namespace
 }  // namespace gantry

@@ -66,6 +66,7 @@ class Value {
 
   std::string key() const;                    // the member's name, unescaped
   std::optional<std::string> string() const;  // unescaped; nullopt if it is not a string
+  std::string string_or_empty() const;        // unescaped; "" if it is not a string
   std::optional<bool> boolean() const;
   std::optional<std::uint64_t> u64() const;  // nullopt for signs, fractions, exponents
   std::optional<std::int64_t> i64() const;
@@ -92,12 +93,18 @@ class Value::Iterator {
   Value at_;
 };
 
+// What the bytes of a text may be.
+enum class Encoding : std::uint8_t {
+  Utf8,  // as RFC 8259 demands; strings that are read can be written again unchanged
+  Any    // for files of other programs, which accept and keep such bytes: config.json
+};
+
 class Document {
  public:
   // Accepts RFC 8259 only. Returns Corrupt, with line and column, for anything else, for a key that
-  // appears twice in one object (readers would disagree about its value), and beyond the limits
-  // above.
-  static Result<Document> parse(std::string text);
+  // appears twice in one object (readers would disagree about its value), and for a text that is
+  // nested too deep. TooLarge beyond kSizeLimit and kValueLimit.
+  static Result<Document> parse(std::string text, Encoding encoding = Encoding::Utf8);
 
   Value root() const { return {*parsed_, 0}; }
   Value operator[](std::string_view key) const { return root()[key]; }

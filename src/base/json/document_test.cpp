@@ -100,8 +100,8 @@ TEST(Document, DepthAndNumberOfValuesAreBounded) {
   EXPECT_FALSE(Document::parse(nested(kDepthLimit + 1)).ok());
   std::string many = "[0";
   for (std::size_t i = 0; i < kValueLimit; ++i) many += ",0";
-  EXPECT_FALSE(Document::parse(many + "]").ok());
-  EXPECT_FALSE(Document::parse(std::string(kSizeLimit + 1, ' ')).ok());
+  EXPECT_EQ(Document::parse(many + "]").error().code(), Errc::TooLarge);
+  EXPECT_EQ(Document::parse(std::string(kSizeLimit + 1, ' ')).error().code(), Errc::TooLarge);
 }
 
 TEST(Document, SurvivesBeingMoved) {
@@ -114,6 +114,20 @@ TEST(Document, SurvivesBeingMoved) {
 
 TEST(Quoted, EscapesWhatMustBe) {
   EXPECT_EQ(quote("a\"b\\c\n\x01"), "\"a\\\"b\\\\c\\n\\u0001\"");
+}
+
+TEST(Quoted, EscapesWhatATerminalObeys) {
+  EXPECT_EQ(quote("\x7f \xc2\x9b \u00a0\u00e9"), "\"\\u007f \\u009b \u00a0\u00e9\"");
+}
+
+TEST(Document, RefusesBytesThatAreNotUtf8UnlessAskedTo) {
+  const std::string text = "{\"a\":\n \"x\xFFy\"}";
+  const auto refused = Document::parse(text);
+  EXPECT_EQ(refused.error().code(), Errc::Corrupt);
+  EXPECT_THAT(refused.error().text(), HasSubstr("line 2, column 4: a byte that is not UTF-8"));
+  const auto taken = Document::parse(text, Encoding::Any);
+  ASSERT_TRUE(taken.ok());
+  EXPECT_EQ((*taken)["a"].string(), "x\xFFy");
 }
 
 }  // namespace

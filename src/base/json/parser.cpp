@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/core/text.hpp"
 #include "base/json/document.hpp"
 #include "base/json/strings_internal.hpp"
 
@@ -20,6 +21,13 @@ class Parser {
  public:
   explicit Parser(detail::ParsedText& into) : text_(into.text), nodes_(into.nodes) {}
 
+  Status check_utf8() {
+    at_ = utf8_prefix(text_);
+    if (at_ < text_.size()) return syntax_error("a byte that is not UTF-8");
+    at_ = 0;
+    return {};
+  }
+
   Status run() {
     nodes_.reserve(text_.size() / 12 + 8);
     skip_space();
@@ -36,12 +44,12 @@ class Parser {
     std::uint32_t last_child;  // 0: none yet
   };
 
-  Error syntax_error(std::string_view what) const {
+  Error syntax_error(std::string_view what, Errc code = Errc::Corrupt) const {
     const auto before = text_.substr(0, std::min(at_, text_.size()));
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
     const auto start = before.rfind('\n');
     const auto column = start == std::string_view::npos ? before.size() : before.size() - start - 1;
-    return {Errc::Corrupt, fmt::format("line {}, column {}: {}", line, column + 1, what)};
+    return {code, fmt::format("line {}, column {}: {}", line, column + 1, what)};
   }
 
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
@@ -124,7 +132,7 @@ class Parser {
   }
 
   Status value(std::uint32_t key_begin, std::uint32_t key_end) {
-    if (nodes_.size() >= kValueLimit) return syntax_error("too many values");
+    if (nodes_.size() >= kValueLimit) return syntax_error("too many values", Errc::TooLarge);
     const auto index = static_cast<std::uint32_t>(nodes_.size());
     nodes_.push_back({.begin = position(), .key_begin = key_begin, .key_end = key_end});
     GANTRY_TRY(const auto kind, read_scalar_or_open(index));
@@ -202,14 +210,16 @@ class Parser {
 
 }  // namespace
 
-Result<Document> Document::parse(std::string text) {
+Result<Document> Document::parse(std::string text, Encoding encoding) {
   if (text.size() > kSizeLimit) {
-    return Error(Errc::Corrupt, fmt::format("the JSON text has {} bytes; the limit is {}",
-                                            text.size(), kSizeLimit));
+    return Error(Errc::TooLarge, fmt::format("the JSON text has {} bytes; the limit is {}",
+                                             text.size(), kSizeLimit));
   }
   auto parsed = std::make_unique<detail::ParsedText>();
   parsed->text = std::move(text);
-  GANTRY_CHECK(Parser(*parsed).run());
+  Parser parser(*parsed);
+  if (encoding == Encoding::Utf8) GANTRY_CHECK(parser.check_utf8());
+  GANTRY_CHECK(parser.run());
   return Document(std::move(parsed));
 }
 

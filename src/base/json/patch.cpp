@@ -197,7 +197,7 @@ class Renderer {
 
   // Writes a value that is given as text, in the layout of the file.
   Status write_new_value(const std::string& text, const std::string& indentation, bool flat) {
-    GANTRY_TRY(const auto document, Document::parse(text).in("the new value"));
+    GANTRY_TRY(const auto document, Document::parse(text, Encoding::Any).in("the new value"));
     write_value(out_, document.root(), style_, indentation, flat);
     return {};
   }

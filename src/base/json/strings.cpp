@@ -128,7 +128,9 @@ std::string quote(std::string_view text) {
   std::string out;
   out.reserve(text.size() + 2);
   out.push_back('"');
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0xFFU;
     if (c == '"' || c == '\\') {
       out.push_back('\\');
       out.push_back(c);
@@ -136,8 +138,11 @@ std::string quote(std::string_view text) {
       out += "\\n";
     } else if (c == '\t') {
       out += "\\t";
-    } else if (static_cast<unsigned char>(c) < 0x20) {
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
       out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else if (c == '\xC2' && next < 0xA0) {  // U+0080 to U+009F: some terminals obey them
+      out += fmt::format("\\u{:04x}", next);
+      ++i;
     } else {
       out.push_back(c);
     }

@@ -75,6 +75,10 @@ std::optional<std::string> Value::string() const {
   return unquote(raw());
 }
 
+std::string Value::string_or_empty() const {
+  return string().value_or("");
+}
+
 std::optional<bool> Value::boolean() const {
   if (!is(Kind::Bool)) return std::nullopt;
   return raw() == "true";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/sys/child.hpp"
 
+#include "base/core/clock.hpp"
 #include "base/sys/unique_fd.hpp"
 
 #include <fcntl.h>
@@ -24,14 +25,12 @@
 namespace gantry::sys {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kDeniedStatus = 113;  // the child could not change to the requested user
 constexpr int kExecFailedStatus = 127;
 constexpr char kEndMarker = '\n';  // ends every answer, so that a truncated one is noticed
 constexpr std::size_t kOutputLimit = std::size_t{4} << 20;
 
-void write_all(int fd, std::string_view bytes) {
+void write_ignoring_errors(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const auto wrote = ::write(fd, bytes.data(), bytes.size());
     if (wrote < 0 && errno == EINTR) continue;
@@ -151,7 +150,8 @@ struct Program {
       ::execvp(program.words[0], program.words);
     }
   }
-  write_all(program.output, fmt::format("{}: {}\n", program.words[0], ::strerror(errno)));
+  write_ignoring_errors(program.output,
+                        fmt::format("{}: {}\n", program.words[0], ::strerror(errno)));
   ::_exit(kExecFailedStatus);
 }
 
@@ -213,7 +213,7 @@ Result<Child> Child::start(const std::function<std::string()>& work, const Child
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::signal(SIGPIPE, SIG_IGN);
     if (options.user != nullptr && !become(*options.user)) ::_exit(kDeniedStatus);
-    write_all(theirs.get(), work() + kEndMarker);
+    write_ignoring_errors(theirs.get(), work() + kEndMarker);
     ::_exit(0);  // no destructors, no atexit: the vendor's libraries have both, and they can hang
   }
   return Child(pid, std::move(mine), options);

@@ -14,11 +14,6 @@
 namespace gantry::sys {
 namespace {
 
-std::string_view relative(std::string_view path) {
-  while (path.starts_with('/')) path.remove_prefix(1);
-  return path.empty() ? "." : path;
-}
-
 std::optional<FileInfo> parse_table_fields(const std::vector<std::string_view>& f) {
   if (f.size() != 7 || (f[1] != "c" && f[1] != "b")) return std::nullopt;
   const auto major_number = parse_u64(f[2]);
@@ -52,7 +47,7 @@ Result<Host> Host::at(std::string_view root) {
 
 std::string Host::outside(std::string_view path) const {
   if (is_live()) return std::string(path);
-  return fmt::format("{}/{}", root_, relative(path));
+  return fmt::format("{}/{}", root_, relative_to_root(path));
 }
 
 Result<UniqueFd> Host::open(std::string_view path, int flags) const {

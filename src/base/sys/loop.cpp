@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/sys/loop.hpp"
 
+#include "base/core/clock.hpp"
 #include "base/sys/unique_fd.hpp"
 
 #include <sys/epoll.h>
@@ -19,11 +20,17 @@
 namespace gantry::sys {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::uint64_t kWake = 0;  // the id of the eventfd; never used for a watch
 constexpr std::size_t kEventsPerTurn = 64;
+constexpr milliseconds kLongPeriod{500};
+constexpr milliseconds kEarliest{500};  // how much too early a periodic timer may be called at most
+
+// How much too early a timer may be called, so that one wake-up serves several.
+milliseconds early_by(milliseconds period) {
+  return period < kLongPeriod ? milliseconds{0} : std::min(period / 10, kEarliest);
+}
 
 }  // namespace
 
@@ -78,11 +85,25 @@ struct Loop::State {
     return static_cast<int>(std::clamp<std::int64_t>(wait.count(), 0, 3'600'000));
   }
 
+  // The timers to call now: those that are due, and with them the periodic ones that would be due
+  // soon. Each wake-up costs more than the work of most timers, and after one common call they
+  // stay together.
+  std::vector<Moment> due_timers(Clock::time_point now) const {
+    std::vector<Moment> due;
+    if (timers.empty() || timers.begin()->first.first > now) return due;
+    for (const auto& [moment, entry] : timers) {
+      if (moment.first - early_by(entry.period) <= now) due.push_back(moment);
+      if (moment.first - kEarliest > now) break;
+    }
+    return due;
+  }
+
   void call_due() {
     const auto now = Clock::now();
-    while (!timers.empty() && timers.begin()->first.first <= now) {
-      const auto [at, id] = timers.begin()->first;
-      const TimerEntry due = timers.begin()->second;
+    for (const auto& [at, id] : due_timers(now)) {
+      const auto found = timers.find({at, id});
+      if (found == timers.end()) continue;  // cancelled by an earlier one of this turn
+      const TimerEntry due = found->second;
       remove_timer(id);
       // The period counts from now, not from the due time: after a pause there is one call, not a
       // burst.

@@ -62,7 +62,7 @@ class Loop {
 
   Result<Watch> watch(int fd, std::uint32_t events, OnReady callback);
   [[nodiscard]] Timer after(std::chrono::milliseconds delay, Callback callback);
-  [[nodiscard]] Timer every(std::chrono::milliseconds period, Callback callback);
+  [[nodiscard]] Timer every(std::chrono::milliseconds period, Callback callback);  // 10 % early
 
   // Polls without sleeping until that time. A wake-up costs both sides tens of microseconds. A time
   // in the past ends the polling.

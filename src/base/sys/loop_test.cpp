@@ -94,6 +94,24 @@ TEST(Loop, ARepeatedTimerEndsItselfInItsCallback) {
   EXPECT_EQ(calls, 3);
 }
 
+TEST(Loop, PeriodicTimersThatAreDueAtAboutTheSameTimeShareAWakeUp) {
+  const auto loop = make_loop();
+  std::vector<int> turns;  // in which turn each was called
+  int turn = 0;
+  const auto first = loop->every(milliseconds{500}, [&] { turns.push_back(turn); });
+  const auto once = loop->after(milliseconds{530}, [&] { turns.push_back(turn); });
+  std::this_thread::sleep_for(milliseconds{20});
+  const auto second = loop->every(milliseconds{500}, [&] { turns.push_back(turn); });
+  while (turns.size() < 5) {
+    ++turn;
+    ASSERT_TRUE(loop->turn(milliseconds{2000}).ok());
+  }
+  ASSERT_EQ(turns.size(), 5U);
+  EXPECT_EQ(turns[0], turns[1]) << "the second was called with the first, 20 ms early";
+  EXPECT_LT(turns[1], turns[2]) << "a timer that is called once is never early";
+  EXPECT_EQ(turns[3], turns[4]) << "and from then on they stay together";
+}
+
 TEST(Loop, WorkOfOtherThreadsIsDoneInTheLoopInOrder) {
   const auto loop = make_loop();
   const auto here = std::this_thread::get_id();

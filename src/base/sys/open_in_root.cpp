@@ -24,11 +24,6 @@ constexpr int kMaxSymlinks = 40;                  // as the kernel
 constexpr std::size_t kMaxOpenDirectories = 512;  // descriptors one walk may hold
 constexpr int kMaxAttempts = 64;  // a tenant that renames in a loop can only delay us
 
-std::string_view relative(std::string_view path) {
-  while (path.starts_with('/')) path.remove_prefix(1);
-  return path.empty() ? "." : path;
-}
-
 // Seccomp profiles older than openat2 answer EPERM to every use of it, even to this one.
 bool forbids_openat2(int directory) {
   open_how how{};
@@ -102,11 +97,16 @@ std::uint64_t mount_by_statx(int fd) {
 
 }  // namespace
 
+std::string_view relative_to_root(std::string_view path) {
+  while (path.starts_with('/')) path.remove_prefix(1);
+  return path.empty() ? "." : path;
+}
+
 Result<UniqueFd> open_in_root(int root, std::string_view path, int flags, std::string_view shown) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  const std::string name(relative(path));
+  const std::string name(relative_to_root(path));
   // EAGAIN: something was renamed under us while ".." was resolved; openat2(2) says to try again.
   for (int tries = 0; tries < kMaxAttempts; ++tries) {
     const long fd = ::syscall(SYS_openat2, root, name.c_str(), &how, sizeof how);

@@ -17,6 +17,9 @@ namespace gantry::sys {
 // It creates no files: open the directory here and use O_CREAT below that descriptor.
 Result<UniqueFd> open_in_root(int root, std::string_view path, int flags, std::string_view shown);
 
+// The path without its leading slashes; "." for the root itself.
+std::string_view relative_to_root(std::string_view path);
+
 // "/proc/thread-self/fd/N", for calls that only take paths. Denied if /proc is not procfs or
 // something is mounted there.
 Result<std::string> descriptor_path(int fd);

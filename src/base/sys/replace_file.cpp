@@ -28,12 +28,14 @@ Status fill(int fd, std::string_view content, unsigned mode, Durability durabili
   return {};
 }
 
-// Always 0755: the umask of an engine may be 0, and we trust the files below.
-void make_directories(const std::filesystem::path& path) {
+// Always 0755: the umask of an engine may be 0, and we trust the files below. Returns an errno.
+int make_directories(const std::filesystem::path& path) {
   std::error_code ignored;
-  if (path.empty() || std::filesystem::exists(path, ignored)) return;
-  make_directories(path.parent_path());
-  if (::mkdir(path.c_str(), 0755) == 0) ::chmod(path.c_str(), 0755);
+  if (path.empty() || std::filesystem::exists(path, ignored)) return 0;
+  if (const int err = make_directories(path.parent_path()); err != 0) return err;
+  if (::mkdir(path.c_str(), 0755) != 0) return errno == EEXIST ? 0 : errno;
+  ::chmod(path.c_str(), 0755);
+  return 0;
 }
 
 }  // namespace
@@ -42,15 +44,17 @@ Status replace_file(const std::string& path, std::string_view content, unsigned 
                     Durability durability) {
   const std::filesystem::path target(path);
   const auto parent = target.parent_path();
-  make_directories(parent);  // if it could not be created, mkostemp reports the reason
+  if (const int err = make_directories(parent); err != 0)
+    return Error::sys(err, fmt::format("write {}", path));
 
-  // The name is hidden, so that programs that read the whole directory (features.d) skip it.
+  // The name is hidden, so that programs that read the whole directory (features.d) skip it. Errors
+  // name the file itself: nobody knows the temporary one.
   std::string temporary = (parent / ("." + target.filename().string() + ".XXXXXX")).string();
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!fd.valid()) return Error::sys(errno, fmt::format("create {}", temporary));
-  auto status = fill(fd.get(), content, mode, durability, temporary);
+  if (!fd.valid()) return Error::sys(errno, fmt::format("write {}", path));
+  auto status = fill(fd.get(), content, mode, durability, path);
   if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
-    status = Error::sys(errno, fmt::format("rename {} to {}", temporary, path));
+    status = Error::sys(errno, fmt::format("write {}", path));
   }
   if (!status.ok()) {
     ::unlink(temporary.c_str());

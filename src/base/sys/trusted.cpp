@@ -12,16 +12,16 @@ namespace {
 Status check_owner(std::uint32_t uid, std::uint32_t owner, std::string_view shown) {
   if (uid == 0 || uid == owner || uid == ::geteuid()) return {};
   return Error(Errc::Denied, fmt::format("{} belongs to user {}, not to root, and that user could "
-                                         "change every container; run: chown root {}",
-                                         shown, uid, shown));
+                                         "change every container",
+                                         shown, uid))
+      .advise(fmt::format("run: chown root {}", shown));
 }
 
 Error writable(std::string_view shown, std::uint32_t mode) {
-  return Error(
-      Errc::Denied,
-      fmt::format("{} can be changed by users other than its owner (mode {:04o}); run: chmod go-w "
-                  "{}",
-                  shown, mode & 07777U, shown));
+  return Error(Errc::Denied,
+               fmt::format("{} can be changed by users other than its owner (mode {:04o})", shown,
+                           mode & 07777U))
+      .advise(fmt::format("run: chmod go-w {}", shown));
 }
 
 // In a directory with the sticky bit, users can create files but cannot rename those of others.

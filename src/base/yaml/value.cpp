@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/yaml/value.hpp"
 
+#include "base/core/text.hpp"
+
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <map>
+#include <set>
 #include <sstream>
+#include <utility>
 
 namespace gantry::yaml {
 namespace {
+
+constexpr std::string_view kTextTag = "tag:yaml.org,2002:str";
 
 struct RejectedText : std::exception {
   RejectedText(int at, std::string why) : line(at), text(std::move(why)) {}
@@ -28,7 +35,13 @@ class Builder : public YAML::EventHandler {
   Builder(std::shared_ptr<const std::string> file, const Limits& limits)
       : file_(std::move(file)), limits_(limits) {}
 
-  Value take() { return std::move(root_); }
+  // The document that was read last. Starts the next one; `values` go on counting.
+  Value take() {
+    anchors_.clear();
+    if (root_.kind == Value::Kind::Null) root_.kind = Value::Kind::Map;
+    root_.file = file_;
+    return std::exchange(root_, Value());
+  }
 
   void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
   void OnDocumentEnd() override {}
@@ -50,7 +63,7 @@ class Builder : public YAML::EventHandler {
                 const std::string& value) override {
     auto scalar = begin(mark, tag, anchor, Value::Kind::Scalar);
     scalar.text = value;
-    scalar.quoted = tag == "!";
+    scalar.quoted = tag == "!" || tag == kTextTag;
     keep(anchor, scalar);
     add(std::move(scalar));
   }
@@ -71,6 +84,7 @@ class Builder : public YAML::EventHandler {
     std::string key;
     bool has_key = false;
     YAML::anchor_t anchor = YAML::NullAnchor;
+    std::set<std::string> keys = {};  // so that a map with many keys is not searched for each
   };
 
   Value begin(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -79,7 +93,7 @@ class Builder : public YAML::EventHandler {
     if (anchor != YAML::NullAnchor && limits_.aliases == AliasPolicy::Refuse) {
       throw RejectedText(line, "anchors (&name) are not allowed here");
     }
-    if (!tag.empty() && tag != "?" && tag != "!")
+    if (limits_.tags == TagPolicy::Refuse && !tag.empty() && tag != "?" && tag != "!")
       throw RejectedText(line, "tags (!name) are not allowed");
     count_one(line);
     Value value;
@@ -99,8 +113,20 @@ class Builder : public YAML::EventHandler {
   void count(const Value& value, int line, std::size_t depth) {
     count_one(line);
     check_depth(depth, line);
+    count_copied(value.text, line);
     for (const auto& item : value.items) count(item, line, depth + 1);
-    for (const auto& [key, item] : value.entries) count(item, line, depth + 1);
+    for (const auto& [key, item] : value.entries) {
+      count_copied(key, line);
+      count(item, line, depth + 1);
+    }
+  }
+
+  void count_copied(const std::string& text, int line) {
+    copied_ += text.size();
+    if (copied_ > limits_.bytes) {
+      throw RejectedText(
+          line, fmt::format("aliases (*name) repeat more than {} KiB", limits_.bytes >> 10U));
+    }
   }
 
   void check_depth(std::size_t depth, int line) const {
@@ -138,7 +164,7 @@ class Builder : public YAML::EventHandler {
     } else if (!level.has_key) {
       if (value.kind != Value::Kind::Scalar)
         throw RejectedText(value.line, "a key must be plain text");
-      if (level.value.find(value.text) != nullptr) {
+      if (!level.keys.insert(value.text).second) {
         throw RejectedText(value.line, fmt::format("key \"{}\" is given twice", value.text));
       }
       level.key = std::move(value.text);
@@ -154,8 +180,64 @@ class Builder : public YAML::EventHandler {
   std::map<YAML::anchor_t, Value> anchors_;
   std::vector<Level> levels_;
   std::size_t count_ = 0;
+  std::size_t copied_ = 0;  // bytes
   Value root_;
 };
+
+std::string_view line_at(std::string_view text, int number) {
+  for (; number > 1; --number) {
+    const auto end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  return text.substr(0, text.find('\n'));
+}
+
+// The parser's message speaks of what it expected instead of a tab.
+std::string explain_error(std::string_view text, int line, std::string message) {
+  const auto wrong = line_at(text, line);
+  const auto indentation = wrong.substr(0, wrong.find_first_not_of(" \t"));
+  if (contains(indentation, "\t"))
+    return "the line is indented with a tab; YAML takes spaces only: write two spaces for each tab";
+  if (contains(wrong, "{{")) return message + "; {{ is a template, which must be rendered first";
+  return message;
+}
+
+Result<std::vector<Value>> read_documents(std::string_view text, std::string_view file,
+                                          const Limits& limits, std::size_t most) {
+  if (text.size() > limits.bytes) {
+    return Error(Errc::Corrupt, fmt::format("{}: larger than {} KiB", file, limits.bytes >> 10U));
+  }
+  if (text.find('\0') != std::string_view::npos) {
+    return Error(Errc::Corrupt, fmt::format("{}: contains a NUL byte, so it is not YAML", file));
+  }
+  auto fail = [&](std::int64_t line, std::string_view why) {
+    return Error(Errc::Corrupt, fmt::format("{}:{}: {}", file, line, why));
+  };
+  if (const auto valid = utf8_prefix(text); valid < text.size())
+    return fail(
+        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(valid), '\n'),
+        "a byte that is not UTF-8");
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    Builder builder(std::make_shared<const std::string>(file), limits);
+    std::vector<Value> documents;
+    while (parser.HandleNextDocument(builder)) {
+      if (documents.size() == most)
+        return fail(1, most == 1 ? std::string("has more than one document")
+                                 : fmt::format("has more than {} documents", most));
+      documents.push_back(builder.take());
+    }
+    return documents;
+  } catch (const RejectedText& refused) {
+    return fail(refused.line, explain_error(text, refused.line, refused.text));
+  } catch (const YAML::Exception& error) {
+    return fail(error.mark.line + 1, explain_error(text, error.mark.line + 1, error.msg));
+  } catch (const std::exception& error) {
+    return fail(1, error.what());
+  }
+}
 
 }  // namespace
 
@@ -182,34 +264,19 @@ std::string Value::where() const {
 }
 
 Result<Value> parse(std::string_view text, std::string_view file, const Limits& limits) {
-  if (text.size() > limits.bytes) {
-    return Error(Errc::Corrupt, fmt::format("{}: larger than {} KiB", file, limits.bytes >> 10U));
+  GANTRY_TRY(auto documents, read_documents(text, file, limits, 1));
+  if (documents.empty()) {
+    Value empty;
+    empty.kind = Value::Kind::Map;
+    empty.file = std::make_shared<const std::string>(file);
+    return empty;
   }
-  if (text.find('\0') != std::string_view::npos) {
-    return Error(Errc::Corrupt, fmt::format("{}: contains a NUL byte, so it is not YAML", file));
-  }
-  const auto name = std::make_shared<const std::string>(file);
-  auto fail = [&](int line, std::string_view why) {
-    return Error(Errc::Corrupt, fmt::format("{}:{}: {}", file, line, why));
-  };
-  try {
-    std::istringstream stream{std::string(text)};
-    YAML::Parser parser(stream);
-    Builder builder(name, limits);
-    parser.HandleNextDocument(builder);
-    Builder rest(name, limits);
-    if (parser.HandleNextDocument(rest)) return fail(1, "has more than one document");
-    Value root = builder.take();
-    root.file = name;
-    if (root.kind == Value::Kind::Null) root.kind = Value::Kind::Map;
-    return root;
-  } catch (const RejectedText& refused) {
-    return fail(refused.line, refused.text);
-  } catch (const YAML::Exception& error) {
-    return fail(error.mark.line + 1, error.msg);
-  } catch (const std::exception& error) {
-    return fail(1, error.what());
-  }
+  return std::move(documents.front());
+}
+
+Result<std::vector<Value>> parse_all(std::string_view text, std::string_view file,
+                                     const Limits& limits) {
+  return read_documents(text, file, limits, limits.documents);
 }
 
 void merge(Value& base, const Value& over) {

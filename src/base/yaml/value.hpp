@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // YAML as a small tree that remembers the line of each value. Size, depth and number of values are
-// limited while parsing. Tags are rejected, and aliases too unless the caller allows them.
+// limited while parsing. Tags and aliases are rejected unless the caller allows them.
 #pragma once
 
 #include "base/core/result.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -42,17 +44,25 @@ struct MapEntry {
   Value value;
 };
 
-enum class AliasPolicy : std::uint8_t { Refuse, Copy };  // the values of a copy count again
+// The values and the bytes of a copy count again.
+enum class AliasPolicy : std::uint8_t { Refuse, Copy };
+// Ignore: !!str makes a text of a value; every other tag changes nothing.
+enum class TagPolicy : std::uint8_t { Refuse, Ignore };
 
 struct Limits {
-  std::size_t bytes = std::size_t{512} << 10;
-  std::size_t values = 20'000;
+  std::size_t bytes = std::size_t{512} << 10;  // of the text; also of the copies that aliases make
+  std::size_t values = 20'000;                 // of all documents together
   std::size_t depth = 16;
   AliasPolicy aliases = AliasPolicy::Refuse;
+  TagPolicy tags = TagPolicy::Refuse;
+  std::size_t documents = 256;  // parse_all only
 };
 
 // `file` names the text in messages. An empty text is an empty map. Only one document is allowed.
 Result<Value> parse(std::string_view text, std::string_view file, const Limits& limits = {});
+// All documents of a stream; an empty document is an empty map.
+Result<std::vector<Value>> parse_all(std::string_view text, std::string_view file,
+                                     const Limits& limits = {});
 
 // Merges maps key by key; every other value of `over` replaces the value of `base`.
 void merge(Value& base, const Value& over);

@@ -142,7 +142,7 @@ TEST(Nodes, MoreCardsThanThereCanBeAreLeftOut) {
     const auto uid = fmt::format("forged-{}", each);
     podspec::Placement placement{{"main", {}}};
     for (int i = 0; i < 1024; ++i)
-      placement[0].parts.push_back({.uuid = fmt::format("GPU-{}-{}", each, i), .mib = 1});
+      placement[0].parts.push_back({.uuid = {fmt::format("GPU-{}-{}", each, i)}, .mib = 1});
     cluster.set_pod(pod(uid, 1024, 0, 1024), "n", &placement);
   }
   cluster.set_node(node("n", {80, 80}));
@@ -233,7 +233,7 @@ TEST(Quota, CountsWhatTheNamespaceHasAndWhatIsReserved) {
   EXPECT_EQ(cluster.reserve(pod("b", 21), "n").error().text(),
             "the GPU quota of namespace team is used up");
   auto elsewhere = pod("b", 21);
-  elsewhere.name_space = "other";
+  elsewhere.pod.name_space = "other";
   EXPECT_EQ(cluster.fit(elsewhere, "n").refusal, Refusal::None);
   cluster.set_quota("team", {});
   EXPECT_EQ(cluster.fit(pod("b", 21), "n").refusal, Refusal::None);
@@ -244,7 +244,7 @@ TEST(Quota, CountsWhatTheNamespaceHasAndWhatIsReserved) {
 TEST(Hostile, NumbersNeitherWrapNorFit) {
   Cluster cluster;
   auto facts = node("n", {80});
-  facts.cards.push_back({.uuid = "huge", .index = 1, .mib = ~std::uint64_t{0}, .slots = ~0U});
+  facts.cards.push_back({.uuid = {"huge"}, .index = 1, .mib = ~std::uint64_t{0}, .slots = ~0U});
   cluster.set_node(facts);
   constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
   EXPECT_EQ(cluster.fit(pod("a", kMost), "n").refusal, Refusal::TooBig);
@@ -252,9 +252,9 @@ TEST(Hostile, NumbersNeitherWrapNorFit) {
   EXPECT_EQ(
       cluster.fit(pod("a", std::vector<podspec::ContainerRequest>(500, container(1))), "n").refusal,
       Refusal::TooBig);
-  const podspec::Placement wild{
-      {.container = "main",
-       .parts = {{.uuid = "GPU-n-0", .mib = kMost, .cores = ~0U}, {.uuid = "?", .mib = kMost}}}};
+  const podspec::Placement wild{{.container = "main",
+                                 .parts = {{.uuid = {"GPU-n-0"}, .mib = kMost, .cores = ~0U},
+                                           {.uuid = {"?"}, .mib = kMost}}}};
   for (int i = 0; i < 100; ++i) cluster.set_pod(pod(fmt::format("w{}", i), 1), "n", &wild);
   auto first = pod("a", 1);
   first.affinity.uuids = {"GPU-n-0"};

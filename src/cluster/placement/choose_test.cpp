@@ -8,13 +8,13 @@
 namespace gantry::placement {
 namespace {
 
-using podspec::Phase;
+using model::ContainerPhase;
 using podspec::PlacementPolicy;
 using podspec::TopologyPolicy;
 using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 
-podspec::ContainerRequest with(podspec::ContainerRequest container, Phase phase) {
+podspec::ContainerRequest with(podspec::ContainerRequest container, ContainerPhase phase) {
   container.phase = phase;
   return container;
 }
@@ -145,8 +145,8 @@ TEST(ContainerMask, ThatWantACardAloneGetOneEach) {
 TEST(ContainerMask, InitContainersHandTheirCardOn) {
   Cluster cluster;
   cluster.set_node(node("n", {40, 40}));
-  const auto ask = pod("a", {with(container(30), Phase::Init),
-                             with(container(20, 100), Phase::Init), container(20)});
+  const auto ask = pod("a", {with(container(30), ContainerPhase::Init),
+                             with(container(20, 100), ContainerPhase::Init), container(20)});
   EXPECT_THAT(indexes(cluster.reserve(ask, "n")), ElementsAre(0, 0, 0));
   const auto card = cluster.view("n").cards[0];
   EXPECT_EQ(card.used_mib, 30 * kGiB);
@@ -157,8 +157,8 @@ TEST(ContainerMask, InitContainersHandTheirCardOn) {
 TEST(ContainerMask, SidecarsStayBesideInitContainersThatComeLater) {
   Cluster cluster;
   cluster.set_node(node("n", {40, 80}));
-  const auto ask = pod(
-      "a", {with(container(20), Phase::Sidecar), with(container(30), Phase::Init), container(10)});
+  const auto ask = pod("a", {with(container(20), ContainerPhase::Sidecar),
+                             with(container(30), ContainerPhase::Init), container(10)});
   EXPECT_THAT(indexes(cluster.reserve(ask, "n")), ElementsAre(1, 1, 1));
   EXPECT_EQ(cluster.view("n").cards[1].used_mib, 50 * kGiB);
 }
@@ -174,8 +174,8 @@ TEST(ContainerMask, WithDifferentNumbersOfGpusUseTheFirstOfTheSame) {
 TEST(ContainerMask, ChargesAreWhatEverybodyElseComputesFromThePlacement) {
   Cluster cluster;
   cluster.set_node(node("n", {80, 40, 40}));
-  const auto ask = pod("a", {with(container(20, 10), Phase::Sidecar),
-                             with(container(35, 30), Phase::Init), container(30, 50, 2)});
+  const auto ask = pod("a", {with(container(20, 10), ContainerPhase::Sidecar),
+                             with(container(35, 30), ContainerPhase::Init), container(30, 50, 2)});
   const auto placement = cluster.reserve(ask, "n");
   ASSERT_TRUE(placement);
   const auto before = cluster.view("n");

@@ -28,8 +28,8 @@ podspec::Placement placement_of(const NodeState& node_state, const PodDemand& de
 
 // Whether the quota of the namespace allows it there. Amounts that do not depend on the card are
 // known without looking at the cards.
-bool within(const NamespaceRecord& space, const NodeState& node_state, PodDemand& demand,
-            const Options& options) {
+bool allowed_by_quota(const NamespaceRecord& space, const NodeState& node_state, PodDemand& demand,
+                      const Options& options) {
   if (!demand.fixed() || (demand.whole() && node_state.node->whole_gpus > 0)) {
     const auto found = find(node_state, demand, options, FindDetail::CardMask);
     return within(space, charges(node_state, demand, found.choice));
@@ -75,7 +75,7 @@ void Cluster::set_pod(const podspec::PodRequest& ask, std::string_view node,
                       const podspec::Placement* placement) {
   const auto id = state_->node(node);
   std::optional<RecordOwners> had;
-  auto& pod = state_->replace_pod(state_->find_pod(ask.uid), ask, id, had);
+  auto& pod = state_->replace_pod(state_->find_pod(ask.pod.uid), ask, id, had);
   if (placement != nullptr) {
     pod.charges = state_->charges(id, ask, *placement);
   } else if (ask.shared() || state_->nodes[id].whole_gpus == 0) {
@@ -105,7 +105,7 @@ Fit Cluster::fit(const podspec::PodRequest& ask, std::string_view node) const {
 void Cluster::fit_all(const podspec::PodRequest& ask, std::span<const std::string_view> nodes,
                       std::vector<Fit>& fits) const {
   PodDemand demand(ask);
-  const auto space = state_->namespace_without(ask.name_space, state_->find_pod(ask.uid));
+  const auto space = state_->namespace_without(ask.pod.name_space, state_->find_pod(ask.pod.uid));
   const auto pods_to_ignore = state_->pods_to_ignore(ask);
   fits.assign(nodes.size(), {});
   std::array<std::uint64_t, kPrefetchNodes> hashes{};
@@ -128,7 +128,8 @@ void Cluster::fit_all(const podspec::PodRequest& ask, std::span<const std::strin
                .score = found.score,
                .unit_mib = node_state.node->unit_mib};
     if (!space || found.refusal != Refusal::None) continue;
-    if (!within(*space, node_state, demand, state_->options)) fits[i] = {.refusal = Refusal::Quota};
+    if (!allowed_by_quota(*space, node_state, demand, state_->options))
+      fits[i] = {.refusal = Refusal::Quota};
   }
 }
 
@@ -146,7 +147,7 @@ Result<Cluster::State::CardDecision> Cluster::State::choose(const podspec::PodRe
     return Error(Errc::Busy, describe(fit, ask, node));
   };
   if (!id) return refuse(Refusal::NoSharedGpus);
-  const auto before = find_pod(ask.uid);
+  const auto before = find_pod(ask.pod.uid);
   GANTRY_CHECK(may_reserve(before, *id));
   PodDemand demand(ask);
   auto there = node_state(*id);
@@ -158,7 +159,7 @@ Result<Cluster::State::CardDecision> Cluster::State::choose(const podspec::PodRe
   const auto found = find(there, demand, options, FindDetail::CardMask);
   if (found.refusal != Refusal::None) return refuse(found.refusal);
   auto taken = placement::charges(there, demand, found.choice);
-  const auto space = namespace_without(ask.name_space, before);
+  const auto space = namespace_without(ask.pod.name_space, before);
   if (space && !within(*space, taken)) return refuse(Refusal::Quota);
   return CardDecision{.node = *id,
                       .placement = placement_of(there, demand, found.choice),

@@ -8,6 +8,7 @@
 #include "cluster/podspec/node.hpp"
 #include "cluster/podspec/placement.hpp"
 #include "cluster/podspec/request.hpp"
+#include "net/kube/object_ref.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -63,9 +64,7 @@ std::string describe(const Fit& fit, const podspec::PodRequest& ask,
 
 // A pod on a card, for inspect.
 struct Tenant {
-  std::string uid;
-  std::string name_space;
-  std::string name;
+  kube::PodRef pod;
   std::int32_t priority = 0;
   std::uint64_t mib = 0;
   std::uint32_t cores = 0;

@@ -205,9 +205,9 @@ FindResult find_apart(const NodeState& node_state, PodDemand& demand, const Poli
   return found;
 }
 
-std::vector<Charge> charges(const NodeState& node_state, const PodDemand& demand,
-                            const CardChoice& choice) {
-  std::vector<Charge> made;
+std::vector<CardCharge> charges(const NodeState& node_state, const PodDemand& demand,
+                                const CardChoice& choice) {
+  std::vector<CardCharge> made;
   for (std::uint16_t i = 0; i < node_state.cards.size(); ++i) {
     ContainerMask on_it = 0;
     for (std::size_t c = 0; c < choice.size(); ++c) {

@@ -29,8 +29,8 @@ bool one_of(std::string_view text, const std::vector<std::string>& list) {
 bool matches(const podspec::CardInfo& card, const podspec::Affinity& affinity) {
   if (!affinity.types.empty() && !any_part(card.model, affinity.types)) return false;
   if (any_part(card.model, affinity.excluded_types)) return false;
-  if (!affinity.uuids.empty() && !one_of(card.uuid, affinity.uuids)) return false;
-  return !one_of(card.uuid, affinity.excluded_uuids);
+  if (!affinity.uuids.empty() && !one_of(card.uuid.text, affinity.uuids)) return false;
+  return !one_of(card.uuid.text, affinity.excluded_uuids);
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ TEST_F(Keep, WhatIsKeptIsShownAndIsNotInUse) {
   const auto view = cluster.view("n");
   EXPECT_EQ(view.cards[0].used_mib + view.cards[1].used_mib, 60 * kGiB);
   ASSERT_EQ(view.nominated.size(), 1U);
-  EXPECT_EQ(view.nominated[0].uid, "first");
+  EXPECT_EQ(view.nominated[0].pod.uid, "first");
   EXPECT_EQ(view.nominated[0].mib, 20 * kGiB);
   cluster.release("first");
   EXPECT_THAT(cluster.view("n").nominated, IsEmpty());

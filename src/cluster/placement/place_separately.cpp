@@ -12,10 +12,10 @@ namespace {
 
 constexpr int kMaxSearchSteps = 4096;
 
-class Search {
+class PlacementSearch {
  public:
-  Search(const NodeState& node_state, const PodDemand& demand, const Policies& rules,
-         CardMask among)
+  PlacementSearch(const NodeState& node_state, const PodDemand& demand, const Policies& rules,
+                  CardMask among)
       : node_state_(node_state),
         demand_(demand),
         rules_(rules),
@@ -99,7 +99,7 @@ class Search {
 
 std::optional<CardChoice> place_separately(const NodeState& node_state, const PodDemand& demand,
                                            const Policies& rules, CardMask among) {
-  return Search(node_state, demand, rules, among).run();
+  return PlacementSearch(node_state, demand, rules, among).run();
 }
 
 }  // namespace gantry::placement

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kMaxCachedCardSizes = 64;  // sizes of cards that are cached
 
-void add(CardLoad& to, std::uint64_t mib, std::uint32_t cores) {
+void add_load(CardLoad& to, std::uint64_t mib, std::uint32_t cores) {
   const bool alone = cores >= kWholeCardCores;
   to.impossible = to.impossible || (to.slots > 0 && (alone || to.alone));
   to.alone = to.alone || alone;
@@ -63,12 +63,12 @@ CardLoad PodDemand::load(ContainerMask on_it, std::uint64_t card_mib,
   for (std::size_t i = 0; i < containers_.size(); ++i) {
     if ((on_it >> i & 1) == 0) continue;
     const auto mib = mib_of(i, card_mib, unit_mib);
-    if (containers_[i].phase != podspec::Phase::Init) {
-      add(running, mib, containers_[i].cores);
+    if (containers_[i].phase != model::ContainerPhase::Init) {
+      add_load(running, mib, containers_[i].cores);
       continue;
     }
     CardLoad meanwhile = running;
-    add(meanwhile, mib, containers_[i].cores);
+    add_load(meanwhile, mib, containers_[i].cores);
     raise(peak, meanwhile);
   }
   raise(peak, running);

@@ -46,7 +46,7 @@ class PodDemand {
   ContainerMask all() const { return all_; }
   std::uint32_t gpus_of(std::size_t container) const { return containers_[container].gpus; }
   bool init(std::size_t container) const {
-    return containers_[container].phase == podspec::Phase::Init;
+    return containers_[container].phase == model::ContainerPhase::Init;
   }
   std::size_t containers() const { return containers_.size(); }
 
@@ -68,7 +68,7 @@ class PodDemand {
 
  private:
   struct ContainerDemand {
-    podspec::Phase phase = podspec::Phase::Main;
+    model::ContainerPhase phase = model::ContainerPhase::Main;
     std::uint32_t gpus = 1;
     std::uint32_t cores = 0;
     podspec::Amount memory;

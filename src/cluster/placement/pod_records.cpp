@@ -12,13 +12,13 @@ constexpr std::uint64_t kMaxCoresSum = 100'000;
 
 }  // namespace
 
-void add(CardTotals& sums, const Charge& charge) {
+void add(CardTotals& sums, const CardCharge& charge) {
   sums.mib += charge.mib;
   sums.cores += charge.cores;
   sums.slots += charge.slots;
 }
 
-void subtract(CardTotals& sums, const Charge& charge) {
+void subtract(CardTotals& sums, const CardCharge& charge) {
   sums.mib -= charge.mib;
   sums.cores -= charge.cores;
   sums.slots -= charge.slots;
@@ -29,7 +29,7 @@ bool within(const NamespaceRecord& space, std::uint64_t mib, std::uint64_t cores
          (space.quota.cores == 0 || space.cores + cores <= space.quota.cores);
 }
 
-bool within(const NamespaceRecord& space, const std::vector<Charge>& charges) {
+bool within(const NamespaceRecord& space, const std::vector<CardCharge>& charges) {
   std::uint64_t mib = 0;
   std::uint64_t cores = 0;
   for (const auto& charge : charges) {
@@ -59,11 +59,11 @@ void Cluster::State::uncharge(const Pod& pod) {
   }
 }
 
-std::vector<Charge> Cluster::State::charges(NodeId id, const podspec::PodRequest& ask,
-                                            const podspec::Placement& placement) {
-  std::vector<Charge> made;
+std::vector<CardCharge> Cluster::State::charges(NodeId id, const podspec::PodRequest& ask,
+                                                const podspec::Placement& placement) {
+  std::vector<CardCharge> made;
   for (const auto& part : podspec::charges(ask, placement)) {
-    const auto at = card(id, part.uuid);
+    const auto at = card(id, part.uuid.text);
     made.push_back(
         {.card = at,
          .slots = static_cast<std::uint16_t>(std::min(part.slots, 1024U)),
@@ -74,12 +74,12 @@ std::vector<Charge> Cluster::State::charges(NodeId id, const podspec::PodRequest
 }
 
 // As if all containers were on each card. A pod that whole GPUs satisfy is on none of them.
-std::vector<Charge> Cluster::State::charges_for_every_card(NodeId id,
-                                                           const podspec::PodRequest& ask) const {
+std::vector<CardCharge> Cluster::State::charges_for_every_card(
+    NodeId id, const podspec::PodRequest& ask) const {
   if (!ask.shared() && nodes[id].whole_gpus > 0) return {};
   const PodDemand demand(ask);
   const auto node_state = this->node_state(id);
-  std::vector<Charge> made;
+  std::vector<CardCharge> made;
   for (std::uint16_t i = 0; i < node_state.cards.size(); ++i) {
     const auto load =
         demand.load(demand.all(), node_state.cards[i].total_mib, node_state.node->unit_mib);
@@ -100,12 +100,12 @@ Pod& Cluster::State::add_pod(const podspec::PodRequest& ask, NodeId node) {
     id = free_pods.back();
     free_pods.pop_back();
   }
-  pod_ids.insert(ask.uid, id);
+  pod_ids.insert(ask.pod.uid, id);
   auto& pod = pods[id];
-  pod.uid = ask.uid;
-  pod.name = ask.name;
+  pod.uid = ask.pod.uid;
+  pod.name = ask.pod.name;
   pod.priority = ask.priority;
-  pod.space = space(ask.name_space);
+  pod.space = space(ask.pod.name_space);
   pod.node = node;
   more[node].pods.push_back(id);
   return pod;
@@ -115,14 +115,14 @@ Pod& Cluster::State::replace_pod(std::optional<PodId> before, const podspec::Pod
                                  NodeId node, std::optional<RecordOwners>& had) {
   if (!before) return add_pod(ask, node);
   auto& pod = pods[*before];
-  if (pod.node != node || namespaces[pod.space].name != ask.name_space) {
-    had = remove_record(ask.uid);
+  if (pod.node != node || namespaces[pod.space].name != ask.pod.name_space) {
+    had = remove_record(ask.pod.uid);
     return add_pod(ask, node);
   }
   remove_charges(pod);
   if (pod.nominated) std::erase(nominated, *before);
   pod.nominated = false;
-  pod.name = ask.name;
+  pod.name = ask.pod.name;
   pod.priority = ask.priority;
   pod.reserved = false;
   pod.charges.clear();
@@ -189,9 +189,9 @@ void Cluster::State::forget(const std::optional<RecordOwners>& named) {
   forget_namespace(named->space);
 }
 
-Pod& Cluster::State::take(const podspec::PodRequest& ask, NodeId node, std::vector<Charge> charges,
-                          ReserveMode hold) {
-  const auto before = find_pod(ask.uid);
+Pod& Cluster::State::take(const podspec::PodRequest& ask, NodeId node,
+                          std::vector<CardCharge> charges, ReserveMode hold) {
+  const auto before = find_pod(ask.pod.uid);
   std::unique_ptr<podspec::PodRequest> unplaced;
   if (before) unplaced = std::move(pods[*before].unplaced);
   std::optional<RecordOwners> had;
@@ -208,9 +208,9 @@ Pod& Cluster::State::take(const podspec::PodRequest& ask, NodeId node, std::vect
 
 std::vector<PodId> Cluster::State::pods_to_ignore(const podspec::PodRequest& ask) const {
   std::vector<PodId> pods_aside;
-  if (const auto own = find_pod(ask.uid)) pods_aside.push_back(*own);
+  if (const auto own = find_pod(ask.pod.uid)) pods_aside.push_back(*own);
   for (const auto id : nominated) {
-    if (pods[id].priority < ask.priority && pods[id].uid != ask.uid) pods_aside.push_back(id);
+    if (pods[id].priority < ask.priority && pods[id].uid != ask.pod.uid) pods_aside.push_back(id);
   }
   return pods_aside;
 }
@@ -227,12 +227,13 @@ void Cluster::State::end_nominations_below(const Pod& pod) {
   for (const auto id : nominated) {
     const auto& other = pods[id];
     if (other.node != pod.node || other.priority >= pod.priority) continue;
-    const bool lost = std::any_of(other.charges.begin(), other.charges.end(), [&](const Charge& c) {
-      return c.card < nodes[pod.node].count &&
-             accounts[nodes[pod.node].first + c.card].exceeds_capacity() &&
-             std::any_of(pod.charges.begin(), pod.charges.end(),
-                         [&](const Charge& own) { return own.card == c.card; });
-    });
+    const bool lost =
+        std::any_of(other.charges.begin(), other.charges.end(), [&](const CardCharge& c) {
+          return c.card < nodes[pod.node].count &&
+                 accounts[nodes[pod.node].first + c.card].exceeds_capacity() &&
+                 std::any_of(pod.charges.begin(), pod.charges.end(),
+                             [&](const CardCharge& own) { return own.card == c.card; });
+        });
     if (lost) ended.push_back(other.uid);
   }
   for (const auto& uid : ended) forget(remove_record(uid));

@@ -81,7 +81,7 @@ std::string describe(Refusal refusal, const podspec::PodRequest& ask, std::uint6
     case Refusal::Exclusive:
       return fmt::format("{} {} free of other pods", gpus, one ? "is" : "are");
     case Refusal::Quota:
-      return fmt::format("the GPU quota of namespace {} is used up", ask.name_space);
+      return fmt::format("the GPU quota of namespace {} is used up", ask.pod.name_space);
   }
   return {};
 }

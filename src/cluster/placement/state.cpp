@@ -185,12 +185,12 @@ std::vector<Card> Cluster::State::cards_without(NodeId id, std::span<const PodId
 std::uint16_t Cluster::State::card(NodeId id, std::string_view uuid) {
   const auto first = nodes[id].first;
   for (std::uint16_t i = 0; i < nodes[id].count; ++i)
-    if (accounts[first + i].facts.uuid == uuid) return i;
+    if (accounts[first + i].facts.uuid.text == uuid) return i;
   if (nodes[id].count >= kMaxCardsPerNode) return static_cast<std::uint16_t>(kMaxCardsPerNode);
   const auto place = nodes[id].count;
   // Doubles the size each time, because every step leaves a free block behind.
   if (place == nodes[id].room) make_room(id, std::max<std::size_t>(2 * std::size_t{place}, 8));
-  accounts[nodes[id].first + place] = {.facts = {.uuid = std::string(uuid), .slots = 0}};
+  accounts[nodes[id].first + place] = {.facts = {.uuid = {std::string(uuid)}, .slots = 0}};
   nodes[id].count = small(place + std::size_t{1});
   refresh(id, place);
   return place;
@@ -201,7 +201,7 @@ std::uint16_t Cluster::State::card(NodeId id, std::string_view uuid) {
 void Cluster::State::set_cards(NodeId id, const std::vector<podspec::CardInfo>& facts) {
   std::vector<std::string> old;
   for (std::uint16_t i = 0; i < nodes[id].count; ++i)
-    old.push_back(accounts[nodes[id].first + i].facts.uuid);
+    old.push_back(accounts[nodes[id].first + i].facts.uuid.text);
   const auto own = std::min(facts.size(), kMaxOwnCardsPerNode);
   nodes[id].count = 0;  // nothing of it is kept
   make_room(id, own);

@@ -62,14 +62,15 @@ struct CardAccount {
   }
 };
 
-struct Charge {
+// What a pod takes of one card of its node. podspec::Charge is the same by UUID, without limits.
+struct CardCharge {
   std::uint16_t card = 0;  // index among the node's cards
   std::uint16_t slots = 0;
   std::uint32_t cores = 0;
   std::uint64_t mib = 0;
 };
-void add(CardTotals& sums, const Charge& charge);
-void subtract(CardTotals& sums, const Charge& charge);
+void add(CardTotals& sums, const CardCharge& charge);
+void subtract(CardTotals& sums, const CardCharge& charge);
 
 struct Pod {
   std::string uid;  // "": the record is free
@@ -79,7 +80,7 @@ struct Pod {
   std::int32_t priority = 0;
   bool reserved = false;
   bool nominated = false;  // reserved, but other pods still use the room
-  std::vector<Charge> charges;
+  std::vector<CardCharge> charges;
   // The pod has a node, but its GPU is not known: it is charged to every card until one is reserved
   // for it.
   std::unique_ptr<podspec::PodRequest> unplaced;
@@ -115,7 +116,7 @@ struct NamespaceRecord {
 };
 bool within(const NamespaceRecord& space, std::uint64_t mib,
             std::uint64_t cores);  // with these added
-bool within(const NamespaceRecord& space, const std::vector<Charge>& charges);
+bool within(const NamespaceRecord& space, const std::vector<CardCharge>& charges);
 
 struct RecordOwners {
   NodeId node = 0;
@@ -202,9 +203,9 @@ struct Cluster::State {
   // ---- pods
   void charge(const Pod& pod);
   void uncharge(const Pod& pod);
-  std::vector<Charge> charges(NodeId id, const podspec::PodRequest& ask,
-                              const podspec::Placement& placement);
-  std::vector<Charge> charges_for_every_card(NodeId id, const podspec::PodRequest& ask) const;
+  std::vector<CardCharge> charges(NodeId id, const podspec::PodRequest& ask,
+                                  const podspec::Placement& placement);
+  std::vector<CardCharge> charges_for_every_card(NodeId id, const podspec::PodRequest& ask) const;
   Pod& add_pod(const podspec::PodRequest& ask, NodeId node);
   // A record for the pod on that node that is not charged yet: its existing record (`before`) if
   // that is on the node. References to other nodes are put into `had`, to be forgotten later.
@@ -219,13 +220,13 @@ struct Cluster::State {
   struct CardDecision {
     NodeId node = 0;
     podspec::Placement placement;
-    std::vector<Charge> charges;
+    std::vector<CardCharge> charges;
   };
   Result<CardDecision> choose(const podspec::PodRequest& ask, std::string_view node,
                               std::span<const PodId> gone) const;
   enum class ReserveMode : std::uint8_t { Now, Later };
   // Makes the pod's new record with these reserved or nominated charges.
-  Pod& take(const podspec::PodRequest& ask, NodeId node, std::vector<Charge> charges,
+  Pod& take(const podspec::PodRequest& ask, NodeId node, std::vector<CardCharge> charges,
             ReserveMode hold);
   void end_nominations_below(const Pod& pod);  // whose room it has taken
   void count(Pod& pod);                        // its charges, in the quota of its namespace
@@ -247,7 +248,7 @@ FindResult find(const NodeState& node_state, PodDemand& demand, const Options& o
                 FindDetail answer);
 
 // What the pod takes there, by card.
-std::vector<Charge> charges(const NodeState& node_state, const PodDemand& demand,
-                            const CardChoice& choice);
+std::vector<CardCharge> charges(const NodeState& node_state, const PodDemand& demand,
+                                const CardChoice& choice);
 
 }  // namespace gantry::placement

@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kGiB = 1024;
 inline podspec::NodeInfo node(std::string name, const std::vector<std::uint64_t>& gib) {
   podspec::NodeInfo facts{.name = std::move(name)};
   for (std::uint32_t i = 0; i < gib.size(); ++i) {
-    facts.cards.push_back({.uuid = fmt::format("GPU-{}-{}", facts.name, i),
+    facts.cards.push_back({.uuid = {fmt::format("GPU-{}-{}", facts.name, i)},
                            .index = i,
                            .mib = gib[i] * kGiB,
                            .model = "NVIDIA H200",
@@ -37,7 +37,7 @@ inline podspec::ContainerRequest container(std::uint64_t gib, std::uint32_t core
 }
 
 inline podspec::PodRequest pod(std::string uid, std::vector<podspec::ContainerRequest> containers) {
-  podspec::PodRequest ask{.uid = uid, .name_space = "team", .name = "pod-" + uid};
+  podspec::PodRequest ask{.pod = {.uid = uid, .name_space = "team", .name = "pod-" + uid}};
   for (std::size_t i = 0; i < containers.size(); ++i)
     if (i > 0) containers[i].container = fmt::format("main{}", i);
   ask.containers = std::move(containers);

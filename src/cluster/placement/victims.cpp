@@ -15,9 +15,9 @@ namespace {
 
 constexpr int kMaxVictimSets = 2000;  // tried one by one
 
-class Search {
+class VictimSearch {
  public:
-  Search(const Cluster::State& state, NodeId node, const podspec::PodRequest& ask)
+  VictimSearch(const Cluster::State& state, NodeId node, const podspec::PodRequest& ask)
       : state_(state), node_(node), demand_(ask) {}
 
   // Least important first: the order in which sets are tried.
@@ -39,8 +39,8 @@ class Search {
 
   // Evicting other pods does not raise the quota of a namespace.
   bool within_quota() {
-    const auto space =
-        state_.namespace_without(demand_.ask().name_space, state_.find_pod(demand_.ask().uid));
+    const auto space = state_.namespace_without(demand_.ask().pod.name_space,
+                                                state_.find_pod(demand_.ask().pod.uid));
     if (!space) return true;
     const auto all = state_.more[node_].pods;
     const auto empty = state_.cards_without(node_, all);
@@ -94,7 +94,7 @@ class Search {
   bool is_on(PodId pod, std::uint16_t card) const {
     const auto& charges = state_.pods[pod].charges;
     return std::any_of(charges.begin(), charges.end(),
-                       [&](const Charge& charge) { return charge.card == card; });
+                       [&](const CardCharge& charge) { return charge.card == card; });
   }
 
   // Keeps every pod that need not go, the most important first.
@@ -126,7 +126,7 @@ Result<std::vector<std::string>> Cluster::victims(const podspec::PodRequest& ask
   };
   const auto id = state_->find_node(node);
   if (!id) return nothing();
-  Search search(*state_, *id, ask);
+  VictimSearch search(*state_, *id, ask);
   search.fixed = state_->of_node(*id, state_->pods_to_ignore(ask));
   std::vector<PodId> may;
   for (const auto pod_id : state_->more[*id].pods) {

@@ -9,16 +9,17 @@ namespace gantry::placement {
 namespace {
 
 Tenant tenant(const Pod& pod, const NamespaceRecord& space) {
-  return {.uid = pod.uid, .name_space = space.name, .name = pod.name, .priority = pod.priority};
+  return {.pod = {.uid = pod.uid, .name_space = space.name, .name = pod.name},
+          .priority = pod.priority};
 }
 
 void sort(std::vector<Tenant>& tenants) {
   std::sort(tenants.begin(), tenants.end(),
-            [](const Tenant& a, const Tenant& b) { return a.uid < b.uid; });
+            [](const Tenant& a, const Tenant& b) { return a.pod.uid < b.pod.uid; });
 }
 
 // Room that is kept for a nominated pod is not in use.
-void leave_out(std::vector<CardView>& cards, const std::vector<Charge>& charges) {
+void leave_out(std::vector<CardView>& cards, const std::vector<CardCharge>& charges) {
   for (const auto& charge : charges) {
     if (charge.card >= cards.size()) continue;
     auto& card = cards[charge.card];
@@ -113,7 +114,7 @@ void Cluster::uses(std::string_view node, std::vector<CardUse>& cards) const {
   const auto id = state_->find_node(node);
   if (!id) return;
   for (const auto& book : state_->node_state(*id).accounts)
-    cards.push_back({.uuid = book.facts.uuid,
+    cards.push_back({.uuid = book.facts.uuid.text,
                      .mib = book.sums.mib,
                      .cores = book.sums.cores,
                      .slots = book.sums.slots});
@@ -138,7 +139,7 @@ Status Cluster::check() const {
     for (std::uint32_t i = 0; i < at.count; ++i) {
       const auto& book = state.accounts[at.first + i];
       const auto said = [&](std::string_view what) {
-        return Error(Errc::Internal, fmt::format("GPU {} of node {}: {}", book.facts.uuid,
+        return Error(Errc::Internal, fmt::format("GPU {} of node {}: {}", book.facts.uuid.text,
                                                  state.node_names[id], what));
       };
       if (book.sums != sums[at.first + i])

@@ -2,6 +2,7 @@
 #include "base/core/printable.hpp"
 #include "base/core/text.hpp"
 #include "cluster/podspec/affinity_internal.hpp"
+#include "cluster/podspec/limits_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -13,13 +14,10 @@ namespace {
 
 constexpr std::size_t kListLimit = 256;
 
-std::string shown(std::string_view value) {
-  return printable(value.substr(0, 64));
-}
-
 Error wrong(std::string_view key, std::string_view value, std::string_view instead) {
-  return {Errc::Invalid,
-          fmt::format("annotation {}: \"{}\" is not valid; write {}", key, shown(value), instead)};
+  return Error(Errc::Invalid,
+               fmt::format("annotation {}: \"{}\" is not valid", key, shorten(value)))
+      .advise(fmt::format("write {}", instead));
 }
 
 Result<std::vector<std::string>> list(const json::Value& pod, std::string_view key) {
@@ -40,7 +38,8 @@ Status merge(std::optional<PlacementPolicy>& order, PlacementPolicy wanted, std:
              std::string_view other) {
   if (order && *order != wanted)
     return Error(Errc::Invalid,
-                 fmt::format("annotations {} and {} contradict each other; keep one", key, other));
+                 fmt::format("annotations {} and {} contradict each other", key, other))
+        .advise("keep one");
   order = wanted;
   return {};
 }
@@ -49,8 +48,9 @@ Status merge(TopologyPolicy& topology, TopologyPolicy wanted, std::string_view k
   if (topology != TopologyPolicy::Any && topology != wanted)
     return Error(Errc::Invalid,
                  fmt::format("annotation {} and another annotation ask both for GPUs of one NUMA "
-                             "node and for the best connected GPUs; keep one",
-                             key));
+                             "node and for the best connected GPUs",
+                             key))
+        .advise("keep one");
   topology = wanted;
   return {};
 }
@@ -128,8 +128,8 @@ Status check_lists(const std::vector<std::string>& wanted, const std::vector<std
   };
   if (wanted.empty() || !std::all_of(wanted.begin(), wanted.end(), is_refused)) return {};
   return Error(Errc::Invalid,
-               fmt::format("annotation {} excludes everything that {} allows; keep one of them",
-                           other, key));
+               fmt::format("annotation {} excludes everything that {} allows", other, key))
+      .advise("keep one of them");
 }
 
 }  // namespace
@@ -139,8 +139,9 @@ Result<std::string> annotation(const json::Value& pod, std::string_view key) {
   if (!value || value.is(json::Kind::Null)) return std::string();
   const auto text = value.string();
   if (!text)
-    return Error(Errc::Invalid, fmt::format("annotation {} is {}, not a string; write it in quotes",
-                                            key, json::to_string(value.kind())));
+    return Error(Errc::Invalid, fmt::format("annotation {} is {}, not a string", key,
+                                            json::to_string(value.kind())))
+        .advise("write it in quotes");
   return std::string(trim(*text));
 }
 

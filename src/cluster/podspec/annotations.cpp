@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/json/writer.hpp"
 #include "cluster/podspec/legacy_internal.hpp"
 #include "cluster/podspec/placement.hpp"
 
@@ -23,27 +24,29 @@ std::uint64_t units(std::uint64_t mib, const AnnotationInput& facts) {
 // {"0":{"3":8}}: only for spec.containers, as its readers count them.
 std::string allocation_text(const PodRequest& ask, const Placement& placement,
                             const AnnotationInput& facts) {
-  std::map<std::uint32_t, std::string> entries;
+  std::map<std::uint32_t, const ContainerPlacement*> by_position;
   for (const auto& placed : placement) {
     const auto* container = asked(ask, placed.container);
-    if (container == nullptr || container->phase != Phase::Main) continue;
-    auto& text = entries[container->position];
-    for (const auto& part : placed.parts) {
-      text +=
-          fmt::format(R"({}"{}":{})", text.empty() ? "" : ",", part.index, units(part.mib, facts));
-    }
+    if (container == nullptr || container->phase != model::ContainerPhase::Main) continue;
+    by_position[container->position] = &placed;
   }
-  std::string text = "{";
-  for (const auto& [position, gpus] : entries)
-    text += fmt::format(R"({}"{}":{{{}}})", text.size() == 1 ? "" : ",", position, gpus);
-  return text + "}";
+  json::Writer out;
+  out.object([&] {
+    for (const auto& [position, placed] : by_position) {
+      out.object(fmt::to_string(position), [&, placed = placed] {
+        for (const auto& part : placed->parts)
+          out.member(fmt::to_string(part.index), units(part.mib, facts));
+      });
+    }
+  });
+  return std::move(out).text();
 }
 
 using Annotations = std::map<std::string, std::string>;
 
 void add_gpushare(const PodRequest& ask, const Placement& placement, const AnnotationInput& facts,
                   Annotations& out) {
-  std::map<std::uint32_t, std::string> cards;  // uuid by index
+  std::map<std::uint32_t, model::GpuUuid> cards;  // by index
   for (const auto& placed : placement) {
     for (const auto& part : placed.parts) cards[part.index] = part.uuid;
   }
@@ -65,7 +68,8 @@ void add_gpushare(const PodRequest& ask, const Placement& placement, const Annot
 }
 
 std::size_t hami_position(const PodRequest& ask, const ContainerRequest& container) {
-  return container.position + (container.phase == Phase::Main ? ask.init_containers : 0);
+  return container.position +
+         (container.phase == model::ContainerPhase::Main ? ask.init_containers : 0);
 }
 
 std::string hami_text(const PodRequest& ask, const Placement& placement) {
@@ -75,7 +79,7 @@ std::string hami_text(const PodRequest& ask, const Placement& placement) {
     if (container == nullptr || hami_position(ask, *container) >= containers.size()) continue;
     auto& text = containers[hami_position(ask, *container)];
     for (const auto& part : placed.parts)
-      text += fmt::format("{},NVIDIA,{},{}:", part.uuid, part.mib, part.cores);
+      text += fmt::format("{},NVIDIA,{},{}:", part.uuid.text, part.mib, part.cores);
   }
   std::string text;
   for (const auto& container : containers) text += container + ";";

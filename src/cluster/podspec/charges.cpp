@@ -32,9 +32,9 @@ struct OnCard {
   Charge staying;
   Charge peak;
 
-  void start(const GpuAllocation& part, Phase phase) {
+  void start(const model::GpuShare& part, model::ContainerPhase phase) {
     const Charge charge{.mib = part.mib, .cores = part.cores, .slots = 1};
-    if (phase == Phase::Init) {
+    if (phase == model::ContainerPhase::Init) {
       Charge together = staying;
       add(together, charge);
       raise(peak, together);
@@ -48,8 +48,8 @@ struct OnCard {
 }  // namespace
 
 std::vector<Charge> charges(const PodRequest& ask, const Placement& placement) {
-  std::map<std::string, OnCard> cards;
-  const auto start = [&](const ContainerPlacement& placed, Phase phase) {
+  std::map<model::GpuUuid, OnCard> cards;
+  const auto start = [&](const ContainerPlacement& placed, model::ContainerPhase phase) {
     for (const auto& part : placed.parts) cards[part.uuid].start(part, phase);
   };
   const auto asked = [&](const ContainerPlacement& placed) {
@@ -65,7 +65,7 @@ std::vector<Charge> charges(const PodRequest& ask, const Placement& placement) {
     }
   }
   for (const auto& placed : placement) {
-    if (asked(placed) == ask.containers.end()) start(placed, Phase::Main);
+    if (asked(placed) == ask.containers.end()) start(placed, model::ContainerPhase::Main);
   }
   std::vector<Charge> sums;
   for (auto& [uuid, card] : cards) {

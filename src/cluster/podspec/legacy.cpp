@@ -12,9 +12,7 @@
 namespace gantry::podspec {
 namespace {
 
-constexpr std::size_t kTextLimit = std::size_t{256} << 10;
-
-Error corrupt(std::string_view key, std::string_view value) {
+Error unknown_gpus(std::string_view key, std::string_view value) {
   return {Errc::Corrupt, fmt::format("annotation {}: \"{}\" does not name GPUs of this node", key,
                                      printable(value.substr(0, 64)))};
 }
@@ -31,7 +29,7 @@ Result<Placement> by_index(const std::string& text, const PodRequest& ask,
   std::vector<CardId> used;
   for (const auto piece : split(text, ',')) {
     const auto* card = card_at(cards, parse_u64(trim(piece)));
-    if (card == nullptr) return corrupt(kLegacyIndex, text);
+    if (card == nullptr) return unknown_gpus(kLegacyIndex, text);
     used.push_back(*card);
   }
   Placement placement;
@@ -50,14 +48,14 @@ Result<Placement> by_allocation(const json::Value& root, const std::string& text
                                 std::uint64_t unit_mib) {
   Placement placement;
   for (const auto& asked : ask.containers) {
-    const bool named = asked.phase == Phase::Main;
+    const bool named = asked.phase == model::ContainerPhase::Main;
     const auto gpus = named ? root[fmt::to_string(asked.position)] : (*root.begin());
     placement.push_back({asked.container, {}});
     for (const auto gpu : gpus) {
       const auto* card = card_at(cards, parse_u64(gpu.key()));
       const auto units = gpu.u64();
       if (card == nullptr || !units || *units > kMaxMemoryUnits)
-        return corrupt(kLegacyAllocation, text);
+        return unknown_gpus(kLegacyAllocation, text);
       const Amount amount{Amount::Kind::Units, named ? *units : asked.memory.value};
       placement.back().parts.push_back(
           {card->uuid, card->index, amount.on(0, unit_mib), asked.cores});
@@ -67,18 +65,21 @@ Result<Placement> by_allocation(const json::Value& root, const std::string& text
 }
 
 // "UUID,TYPE,MiB,cores"
-Result<GpuAllocation> hami_part(std::string_view text, const std::vector<CardId>& cards) {
+Result<model::GpuShare> hami_part(std::string_view text, const std::vector<CardId>& cards) {
   const auto fields = split(text, ',');
-  if (fields.size() != 4) return corrupt(kHamiAllocated, text);
+  if (fields.size() != 4) return unknown_gpus(kHamiAllocated, text);
   const auto mib = parse_u64(fields[2]);
   const auto cores = parse_u64(fields[3]);
-  if (!mib || *mib > kMaxMemoryMib || !cores || *cores > 100) return corrupt(kHamiAllocated, text);
+  if (!mib || *mib > kMaxMemoryMib || !cores || *cores > 100)
+    return unknown_gpus(kHamiAllocated, text);
   const auto uuid = fields[0].substr(0, fields[0].find('['));  // followed by a MIG instance
-  if (uuid.empty() || uuid.size() > kMaxNameBytes) return corrupt(kHamiAllocated, text);
+  if (uuid.empty() || uuid.size() > kMaxNameBytes) return unknown_gpus(kHamiAllocated, text);
   const auto card = std::find_if(cards.begin(), cards.end(),
-                                 [&](const CardId& known) { return known.uuid == uuid; });
-  return GpuAllocation{std::string(uuid), card == cards.end() ? 0 : card->index, *mib,
-                       static_cast<std::uint32_t>(*cores)};
+                                 [&](const CardId& known) { return known.uuid.text == uuid; });
+  return model::GpuShare{{std::string(uuid)},
+                         card == cards.end() ? 0 : card->index,
+                         *mib,
+                         static_cast<std::uint32_t>(*cores)};
 }
 
 Result<ContainerPlacement> hami_container(const std::string& name, std::string_view text,
@@ -86,7 +87,7 @@ Result<ContainerPlacement> hami_container(const std::string& name, std::string_v
   ContainerPlacement placed{name, {}};
   for (const auto piece : split(text, ':')) {
     if (piece.empty()) continue;
-    if (placed.parts.size() == kMaxGpusPerContainer) return corrupt(kHamiAllocated, text);
+    if (placed.parts.size() == kMaxGpusPerContainer) return unknown_gpus(kHamiAllocated, text);
     GANTRY_TRY(auto part, hami_part(piece, cards));
     placed.parts.push_back(std::move(part));
   }
@@ -100,16 +101,16 @@ Result<std::optional<Placement>> gpushare_placement(const json::Value& pod, cons
                                                     std::uint64_t unit_mib) {
   GANTRY_TRY(const auto allocation, annotation(pod, kLegacyAllocation));
   if (!allocation.empty()) {
-    if (allocation.size() > kTextLimit) return corrupt(kLegacyAllocation, allocation);
+    if (allocation.size() > kMaxAnnotationBytes) return unknown_gpus(kLegacyAllocation, allocation);
     GANTRY_TRY(const auto document, json::Document::parse(allocation).in(kLegacyAllocation));
     if (!document.root().is(json::Kind::Object) || document.root().size() == 0)
-      return corrupt(kLegacyAllocation, allocation);
+      return unknown_gpus(kLegacyAllocation, allocation);
     GANTRY_TRY(auto placement, by_allocation(document.root(), allocation, ask, cards, unit_mib));
     return std::optional<Placement>(std::move(placement));
   }
   GANTRY_TRY(const auto index, annotation(pod, kLegacyIndex));
   if (index.empty()) return std::optional<Placement>();
-  if (split(index, ',').size() > kMaxGpusPerContainer) return corrupt(kLegacyIndex, index);
+  if (split(index, ',').size() > kMaxGpusPerContainer) return unknown_gpus(kLegacyIndex, index);
   GANTRY_TRY(auto placement, by_index(index, ask, cards, unit_mib));
   return std::optional<Placement>(std::move(placement));
 }
@@ -123,10 +124,11 @@ Result<std::optional<Placement>> hami_placement(const json::Value& pod, const Po
   // Older versions list only the containers, without init containers.
   const std::size_t all = std::size_t{ask.init_containers} + ask.main_containers;
   const bool with_init = entries.size() == all;
-  if (!with_init && entries.size() != ask.main_containers) return corrupt(kHamiAllocated, text);
+  if (!with_init && entries.size() != ask.main_containers)
+    return unknown_gpus(kHamiAllocated, text);
   Placement placement;
   for (const auto& asked : ask.containers) {
-    const bool main = asked.phase == Phase::Main;
+    const bool main = asked.phase == model::ContainerPhase::Main;
     if (!main && !with_init) continue;
     const std::size_t at = asked.position + (main && with_init ? ask.init_containers : 0);
     GANTRY_TRY(auto placed, hami_container(asked.container, entries[at], cards));

@@ -64,13 +64,13 @@ Result<std::uint64_t> whole(std::string_view resource, const json::Value& value)
   const auto name = fmt::format("{}: {}", resource, spelling(value));
   GANTRY_TRY(const auto quantity, read_quantity(value).in(resource));
   if (quantity.binary && quantity.value > 0)
-    return Error(Errc::Invalid, fmt::format("{} has a suffix for bytes; {}", name,
-                                            instead_of_suffix(resource, quantity)));
+    return Error(Errc::Invalid, fmt::format("{} has a suffix for bytes", name))
+        .advise(instead_of_suffix(resource, quantity));
   if (!quantity.whole())
-    return Error(Errc::Invalid, fmt::format("{} is not a whole number; {}", name,
-                                            instead_of_fraction(resource, quantity)));
+    return Error(Errc::Invalid, fmt::format("{} is not a whole number", name))
+        .advise(instead_of_fraction(resource, quantity));
   if (quantity.value > max_of(resource))
-    return Error(Errc::Invalid, fmt::format("{} is too much; {}", name, beyond(resource)));
+    return Error(Errc::Invalid, fmt::format("{} is too much", name)).advise(beyond(resource));
   return quantity.value;
 }
 
@@ -83,9 +83,9 @@ Status read(const json::Value& resources, std::string_view resource,
   if (!limit || !request) return {};
   GANTRY_TRY(const auto requested, whole(resource, request));
   if (requested == *out) return {};
-  return Error(Errc::Invalid, fmt::format("{} has a limit of {} and a request of {}; write the "
-                                          "limit alone",
-                                          resource, *out, requested));
+  return Error(Errc::Invalid,
+               fmt::format("{} has a limit of {} and a request of {}", resource, *out, requested))
+      .advise("write the limit alone");
 }
 
 }  // namespace
@@ -108,6 +108,10 @@ Result<GpuLimits> parse_limits(const json::Value& container) {
   GANTRY_CHECK(read(resources, kHamiGpuCores, limits.cores));
   GANTRY_CHECK(read(resources, kHamiPriority, limits.priority));
   return limits;
+}
+
+std::string shorten(std::string_view value) {
+  return printable(value.substr(0, 64));
 }
 
 }  // namespace gantry::podspec

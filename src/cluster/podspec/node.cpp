@@ -6,12 +6,12 @@
 
 #include "base/core/printable.hpp"
 #include "base/core/text.hpp"
+#include "base/json/writer.hpp"
 #include "cluster/podspec/limits_internal.hpp"
 #include "cluster/podspec/quantity.hpp"
 #include "cluster/podspec/request.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -19,21 +19,20 @@
 namespace gantry::podspec {
 namespace {
 
-constexpr std::size_t kTextLimit = std::size_t{256} << 10;
 constexpr std::uint64_t kMaxSlotsPerCard = 65536;
 constexpr std::uint32_t kSlotsOfOthers = 1024;  // gpushare has no such limit
 constexpr std::uint64_t kMaxGibPerCard = 1000;  // a card has fewer GiB and more MiB than this
 
-Error corrupt(std::string_view what) {
+Error corrupt_node(std::string_view what) {
   return {Errc::Corrupt, fmt::format("{}: {}", kSharedGpusAnnotation, what)};
 }
 
-Result<std::uint64_t> number(const json::Value& object, std::string_view key, std::uint64_t most,
-                             std::uint64_t otherwise) {
+Result<std::uint64_t> number_or(const json::Value& object, std::string_view key, std::uint64_t most,
+                                std::uint64_t otherwise) {
   if (!object[key]) return otherwise;
   const auto value = object[key].u64();
   if (!value || *value > most)
-    return corrupt(fmt::format("{} is not a number up to {}", key, most));
+    return corrupt_node(fmt::format("{} is not a number up to {}", key, most));
   return *value;
 }
 
@@ -44,11 +43,12 @@ std::int32_t clamped(const json::Value& value, std::int32_t otherwise) {
 
 Result<CardInfo> card_from(const json::Value& value, std::size_t cards) {
   CardInfo card;
-  card.uuid = value["uuid"].string().value_or("");
-  if (card.uuid.empty() || card.uuid.size() > kMaxNameBytes) return corrupt("a GPU without a UUID");
-  GANTRY_TRY(const auto index, number(value, "index", kMaxGpusPerContainer, 0));
-  GANTRY_TRY(card.mib, number(value, "mib", kMaxMemoryMib, 0));
-  GANTRY_TRY(const auto slots, number(value, "slots", kMaxSlotsPerCard, card.slots));
+  card.uuid.text = value["uuid"].string().value_or("");
+  if (card.uuid.text.empty() || card.uuid.text.size() > kMaxNameBytes)
+    return corrupt_node("a GPU without a UUID");
+  GANTRY_TRY(const auto index, number_or(value, "index", kMaxGpusPerContainer, 0));
+  GANTRY_TRY(card.mib, number_or(value, "mib", kMaxMemoryMib, 0));
+  GANTRY_TRY(const auto slots, number_or(value, "slots", kMaxSlotsPerCard, card.slots));
   card.index = static_cast<std::uint32_t>(index);
   card.slots = static_cast<std::uint32_t>(slots);
   card.model = value["model"].string().value_or("").substr(0, kMaxNameBytes);
@@ -56,7 +56,8 @@ Result<CardInfo> card_from(const json::Value& value, std::size_t cards) {
   card.healthy = value["healthy"].boolean().value_or(true);
   const auto links = value["links"];
   if (links.size() != 0 && (!links.is(json::Kind::Array) || links.size() != cards))
-    return corrupt(fmt::format("{} does not have one link for each GPU", printable(card.uuid)));
+    return corrupt_node(
+        fmt::format("{} does not have one link for each GPU", printable(card.uuid.text)));
   for (const auto link : links) card.links.push_back(clamped(link, 0));
   return card;
 }
@@ -81,21 +82,23 @@ void sort_cards(std::vector<CardInfo>& cards) {
 }
 
 Status read_annotation(const std::string& text, std::uint64_t allocatable, NodeInfo& facts) {
-  if (text.size() > kTextLimit) return corrupt(fmt::format("more than {} bytes", kTextLimit));
+  if (text.size() > kMaxAnnotationBytes)
+    return corrupt_node(fmt::format("more than {} bytes", kMaxAnnotationBytes));
   GANTRY_TRY(const auto document, json::Document::parse(text).in(kSharedGpusAnnotation));
   const auto gpus = document["gpus"];
   if (!gpus.is(json::Kind::Array) || gpus.size() > kMaxGpusPerContainer)
-    return corrupt("the list of GPUs is missing");
-  GANTRY_TRY(facts.unit_mib, number(document.root(), "unit", 1024, 1024));
-  if (facts.unit_mib != 1 && facts.unit_mib != 1024) return corrupt("unit is neither 1 nor 1024");
-  GANTRY_TRY(const auto whole, number(document.root(), "whole", kMaxGpusPerContainer, 0));
+    return corrupt_node("the list of GPUs is missing");
+  GANTRY_TRY(facts.unit_mib, number_or(document.root(), "unit", 1024, 1024));
+  if (facts.unit_mib != 1 && facts.unit_mib != 1024)
+    return corrupt_node("unit is neither 1 nor 1024");
+  GANTRY_TRY(const auto whole, number_or(document.root(), "whole", kMaxGpusPerContainer, 0));
   facts.whole_gpus = static_cast<std::uint32_t>(std::min(whole, allocatable));
-  std::set<std::string> uuids;
+  std::set<model::GpuUuid> uuids;
   std::set<std::uint32_t> indices;
   for (const auto gpu : gpus) {
     GANTRY_TRY(auto card, card_from(gpu, gpus.size()));
     if (!uuids.insert(card.uuid).second || !indices.insert(card.index).second)
-      return corrupt(fmt::format("GPU {} is listed twice", printable(card.uuid)));
+      return corrupt_node(fmt::format("GPU {} is listed twice", printable(card.uuid.text)));
     facts.cards.push_back(std::move(card));
   }
   sort_cards(facts.cards);
@@ -120,7 +123,7 @@ Status read_gpushare(const json::Value& status, NodeInfo& facts) {
   const bool healthy = resource(status["allocatable"], kAliyunGpuMem) > 0;
   for (std::uint32_t index = 0; index < count; ++index) {
     CardInfo card;
-    card.uuid = fmt::format("{}/{}", facts.name, index);
+    card.uuid.text = fmt::format("{}/{}", facts.name, index);
     card.index = index;
     card.mib = each * facts.unit_mib;
     card.slots = kSlotsOfOthers;
@@ -148,26 +151,32 @@ void cordon(const std::string& names, std::vector<CardInfo>& cards) {
   std::set<std::string_view> cordoned;
   for (const auto name : split(names, ',')) cordoned.insert(trim(name));
   for (auto& card : cards) {
-    if (cordoned.count(card.uuid) != 0) card.healthy = false;
+    if (cordoned.count(card.uuid.text) != 0) card.healthy = false;
   }
 }
 
 }  // namespace
 
 std::string to_json(const NodeInfo& facts) {
-  std::string text =
-      fmt::format(R"({{"unit":{},"whole":{},"gpus":[)", facts.unit_mib, facts.whole_gpus);
-  std::string_view between;
-  for (const auto& card : facts.cards) {
-    text += fmt::format(
-        R"({}{{"uuid":{},"index":{},"mib":{},"slots":{},"model":{},"numa":{},"healthy":{})",
-        between, json::quote(card.uuid), card.index, card.mib, card.slots, json::quote(card.model),
-        card.numa, card.healthy);
-    if (!card.links.empty()) text += fmt::format(R"(,"links":[{}])", fmt::join(card.links, ","));
-    text += "}";
-    between = ",";
-  }
-  return text + "]}";
+  json::Writer out;
+  const auto write_card = [&](const CardInfo& card) {
+    out.object([&] {
+      out.member("uuid", card.uuid.text);
+      out.member("index", card.index);
+      out.member("mib", card.mib);
+      out.member("slots", card.slots);
+      out.member("model", card.model);
+      out.member("numa", card.numa);
+      out.member("healthy", card.healthy);
+      if (!card.links.empty()) out.array("links", card.links);
+    });
+  };
+  out.object([&] {
+    out.member("unit", facts.unit_mib);
+    out.member("whole", facts.whole_gpus);
+    out.array("gpus", facts.cards, write_card);
+  });
+  return std::move(out).text();
 }
 
 Result<NodeInfo> parse_node(const json::Value& node) {

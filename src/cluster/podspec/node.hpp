@@ -5,6 +5,7 @@
 
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
+#include "gpu/model/inventory.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -19,7 +20,7 @@ inline constexpr std::string_view kCordonAnnotation =
     "hami.io/device-cordon";  // UUIDs, separated by commas
 
 struct CardInfo {
-  std::string uuid;
+  model::GpuUuid uuid;  // with gpushare's own device plugin, which reports none: "NODE/INDEX"
   std::uint32_t index = 0;
   std::uint64_t mib = 0;  // that can be allocated
   std::uint32_t slots = 32;

@@ -26,15 +26,30 @@ NodeInfo two_cards() {
   NodeInfo facts;
   facts.name = "n";
   facts.unit_mib = 1;
-  facts.cards = {
-      {.uuid = "GPU-a",
-       .index = 0,
-       .mib = 143360,
-       .model = "NVIDIA \"H200\"",
-       .numa = 0,
-       .links = {0, 18}},
-      {.uuid = "GPU-b", .index = 1, .mib = 24576, .slots = 4, .healthy = false, .links = {18, 0}}};
+  facts.cards = {{.uuid = {"GPU-a"},
+                  .index = 0,
+                  .mib = 143360,
+                  .model = "NVIDIA \"H200\"",
+                  .numa = 0,
+                  .links = {0, 18}},
+                 {.uuid = {"GPU-b"},
+                  .index = 1,
+                  .mib = 24576,
+                  .slots = 4,
+                  .healthy = false,
+                  .links = {18, 0}}};
   return facts;
+}
+
+// Agents and schedulers of different versions read this annotation.
+TEST(Node, IsWrittenByteForByteAsInTheLastVersion) {
+  auto facts = two_cards();
+  facts.cards[1].links.clear();
+  EXPECT_EQ(to_json(facts),
+            R"({"unit":1,"whole":0,"gpus":[{"uuid":"GPU-a","index":0,"mib":143360,"slots":32,)"
+            R"("model":"NVIDIA \"H200\"","numa":0,"healthy":true,"links":[0,18]},)"
+            R"({"uuid":"GPU-b","index":1,"mib":24576,"slots":4,"model":"","numa":-1,)"
+            R"("healthy":false}]})");
 }
 
 TEST(Node, ReadsWhatItWrote) {
@@ -77,7 +92,7 @@ TEST(Node, OfGpushareHasEqualCards) {
       R"("capacity":{"aliyun.com/gpu-mem":"280","aliyun.com/gpu-count":"2"},"allocatable":{"aliyun.com/gpu-mem":"280"})");
   ASSERT_TRUE(facts.ok());
   ASSERT_EQ(facts->cards.size(), 2U);
-  EXPECT_EQ(facts->cards[1].uuid, "n/1");
+  EXPECT_EQ(facts->cards[1].uuid.text, "n/1");
   EXPECT_EQ(facts->cards[1].mib, 143360U);
   EXPECT_EQ(facts->unit_mib, 1024U);
   const auto mib = read("", R"("capacity":{"aliyun.com/gpu-mem":"48k","aliyun.com/gpu-count":2})");
@@ -91,7 +106,7 @@ TEST(Node, SortsCardsAndTheirLinksByIndex) {
       kSharedGpusAnnotation,
       R"({"gpus":[{"uuid":"c","index":2,"links":[0,1,2]},{"uuid":"a","index":0,"links":[3,4,5]},{"uuid":"b","index":1,"links":[6,7,8]}]})"));
   ASSERT_TRUE(facts.ok()) << facts.error().text();
-  EXPECT_EQ(facts->cards[0].uuid, "a");
+  EXPECT_EQ(facts->cards[0].uuid.text, "a");
   EXPECT_EQ(facts->cards[0].links, (std::vector<std::int32_t>{4, 5, 3}));
   EXPECT_EQ(facts->cards[2].links, (std::vector<std::int32_t>{1, 2, 0}));
 }

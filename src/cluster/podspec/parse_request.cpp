@@ -18,7 +18,7 @@ constexpr std::size_t kMaxContainersPerPod = 1024;
 // A container that asks for something.
 struct Asking {
   std::string name;
-  Phase phase = Phase::Main;
+  model::ContainerPhase phase = model::ContainerPhase::Main;
   std::uint32_t position = 0;
   GpuLimits limits;
 };
@@ -29,10 +29,6 @@ struct Containers {
   std::uint32_t mains = 0;
 };
 
-std::string shown(std::string_view text) {
-  return printable(text.substr(0, 64));
-}
-
 Status read_containers(const json::Value& list, bool init, Containers& out,
                        std::set<std::string>& names) {
   for (const auto container : list) {
@@ -41,20 +37,20 @@ Status read_containers(const json::Value& list, bool init, Containers& out,
     const auto position = init ? out.inits++ : out.mains++;
     const auto name = container["name"].string().value_or("");
     GANTRY_TRY(auto limits,
-               parse_limits(container).in(fmt::format("container \"{}\"", shown(name))));
+               parse_limits(container).in(fmt::format("container \"{}\"", shorten(name))));
     if (!names.insert(name).second)
-      return Error(Errc::Invalid, fmt::format("two containers are named \"{}\"", shown(name)));
+      return Error(Errc::Invalid, fmt::format("two containers are named \"{}\"", shorten(name)));
     const bool asks = limits.gpushare() || limits.hami();
     if (!asks && limits.slot.value_or(0) > 0)
-      return Error(
-          Errc::Invalid,
-          fmt::format(
-              "container \"{}\" has only {}; also write {} with the amount of memory that it needs",
-              shown(name), kShareSlot, kAliyunGpuMem));
+      return Error(Errc::Invalid,
+                   fmt::format("container \"{}\" has only {}", shorten(name), kShareSlot))
+          .advise(
+              fmt::format("also write {} with the amount of memory that it needs", kAliyunGpuMem));
     if (!asks) continue;
     if (name.empty()) return Error(Errc::Invalid, "a container that asks for a GPU has no name");
     const bool stays = init && container["restartPolicy"].string() == "Always";
-    const auto phase = stays ? Phase::Sidecar : (init ? Phase::Init : Phase::Main);
+    const auto phase = stays ? model::ContainerPhase::Sidecar
+                             : (init ? model::ContainerPhase::Init : model::ContainerPhase::Main);
     out.asking.push_back({name, phase, position, limits});
   }
   return {};
@@ -68,13 +64,13 @@ Status one_contract(const Containers& containers) {
     if (asking.limits.hami()) hami = &asking;
   }
   if (gpushare == nullptr || hami == nullptr) return {};
-  const auto where = gpushare == hami ? fmt::format("container \"{}\"", shown(hami->name))
+  const auto where = gpushare == hami ? fmt::format("container \"{}\"", shorten(hami->name))
                                       : fmt::format("containers \"{}\" and \"{}\"",
-                                                    shown(gpushare->name), shown(hami->name));
+                                                    shorten(gpushare->name), shorten(hami->name));
   return Error(Errc::Invalid,
-               fmt::format("{} {} for {} and for {} resources; write {} with {}, or {} alone",
-                           where, gpushare == hami ? "asks" : "ask", kAliyunGpuMem, kNvidiaGpu,
-                           kNvidiaGpu, kHamiGpuMem, kAliyunGpuMem));
+               fmt::format("{} {} for {} and for {} resources", where,
+                           gpushare == hami ? "asks" : "ask", kAliyunGpuMem, kNvidiaGpu))
+      .advise(fmt::format("write {} with {}, or {} alone", kNvidiaGpu, kHamiGpuMem, kAliyunGpuMem));
 }
 
 // The number of cards over which the memory of a gpushare container is spread.
@@ -86,15 +82,16 @@ Result<std::uint64_t> gpushare_gpus(const json::Value& pod, const Asking& asking
   if (!theirs && label) {
     theirs = parse_u64(*label);
     if (!theirs || *theirs == 0 || *theirs > kMaxGpusPerContainer)
-      return Error(
-          Errc::Invalid,
-          fmt::format("label {}: \"{}\" is not valid; write a whole number from 1 to {}, in quotes",
-                      kAliyunGpuCount, shown(*label), kMaxGpusPerContainer));
+      return Error(Errc::Invalid,
+                   fmt::format("label {}: \"{}\" is not valid", kAliyunGpuCount, shorten(*label)))
+          .advise(
+              fmt::format("write a whole number from 1 to {}, in quotes", kMaxGpusPerContainer));
   }
   if (!theirs && asking.limits.gpu_count.value_or(0) > 0) theirs = asking.limits.gpu_count;
   if (own && theirs && *own != *theirs)
-    return Error(Errc::Invalid, fmt::format("{}: {} and {}: {} contradict each other; keep one",
-                                            kGpus, *own, kAliyunGpuCount, *theirs));
+    return Error(Errc::Invalid, fmt::format("{}: {} and {}: {} contradict each other", kGpus, *own,
+                                            kAliyunGpuCount, *theirs))
+        .advise("keep one");
   return own ? *own : theirs.value_or(1);
 }
 
@@ -102,9 +99,9 @@ Status fill_gpushare(const json::Value& pod, const Asking& asking, ContainerRequ
   const auto units = *asking.limits.gpu_mem;
   GANTRY_TRY(const auto gpus, gpushare_gpus(pod, asking));
   if (units % gpus != 0)
-    return Error(Errc::Invalid,
-                 fmt::format("{}: {} cannot be divided evenly among {} GPUs; write {}",
-                             kAliyunGpuMem, units, gpus, (units / gpus + 1) * gpus));
+    return Error(Errc::Invalid, fmt::format("{}: {} cannot be divided evenly among {} GPUs",
+                                            kAliyunGpuMem, units, gpus))
+        .advise(fmt::format("write {}", (units / gpus + 1) * gpus));
   ask.gpus = static_cast<std::uint32_t>(gpus);
   ask.memory = {Amount::Kind::Units, units / gpus};
   ask.resource = asking.limits.slot.value_or(0) > 0 ? kShareSlot : kAliyunGpuMem;
@@ -115,19 +112,17 @@ Status fill_hami(const json::Value& pod, const Asking& asking, ContainerRequest&
   const auto& limits = asking.limits;
   if (limits.gpu == std::uint64_t{0})
     return Error(Errc::Invalid,
-                 fmt::format("{}: 0 contradicts a limit for memory or cores of a GPU; write {}: 1",
-                             kNvidiaGpu, kNvidiaGpu));
+                 fmt::format("{}: 0 contradicts a limit for memory or cores of a GPU", kNvidiaGpu))
+        .advise(fmt::format("write {}: 1", kNvidiaGpu));
   if (limits.memory_percent == std::uint64_t{0})
-    return Error(
-        Errc::Invalid,
-        fmt::format("{}: 0 would be no memory; write 1 to 100, or remove it to get all memory",
-                    kHamiGpuMemPercentage));
+    return Error(Errc::Invalid, fmt::format("{}: 0 would be no memory", kHamiGpuMemPercentage))
+        .advise("write 1 to 100, or remove it to get all memory");
   GANTRY_TRY(const auto gpus, number_annotation(pod, kGpus, asking.name, kMaxGpusPerContainer));
   const auto number = limits.gpu.value_or(1);
   if (gpus && *gpus != number)
-    return Error(Errc::Invalid,
-                 fmt::format("annotation {}: {} contradicts {}: {}; remove the annotation", kGpus,
-                             *gpus, kNvidiaGpu, number));
+    return Error(Errc::Invalid, fmt::format("annotation {}: {} contradicts {}: {}", kGpus, *gpus,
+                                            kNvidiaGpu, number))
+        .advise("remove the annotation");
   ask.gpus = static_cast<std::uint32_t>(number);
   ask.resource = kNvidiaGpu;
   if (limits.memory_mib.value_or(0) > 0) {
@@ -144,9 +139,9 @@ Result<std::uint32_t> parse_cores(const json::Value& pod, const Asking& asking,
   GANTRY_TRY(const auto own, number_annotation(pod, kCompute, asking.name, 100));
   const auto limit = asking.limits.cores;
   if (own && limit && *own != *limit)
-    return Error(Errc::Invalid, fmt::format("annotation {}: {} and {}: {} contradict each other; "
-                                            "keep one",
-                                            kCompute, *own, kHamiGpuCores, *limit));
+    return Error(Errc::Invalid, fmt::format("annotation {}: {} and {}: {} contradict each other",
+                                            kCompute, *own, kHamiGpuCores, *limit))
+        .advise("keep one");
   const std::uint64_t unsaid = memory == Amount{} ? 100 : 0;
   return static_cast<std::uint32_t>(own ? *own : limit.value_or(unsaid));
 }
@@ -171,9 +166,10 @@ Status check_names(const json::Value& pod, const Containers& containers) {
       const auto name = std::string_view(key).substr(prefix.size() + 1);
       const auto named = [&](const Asking& asking) { return asking.name == name; };
       if (std::any_of(containers.asking.begin(), containers.asking.end(), named)) continue;
-      return Error(Errc::Invalid,
-                   fmt::format("annotation {} names no container that asks for a GPU; write {}.{}",
-                               shown(key), prefix, shown(containers.asking.front().name)));
+      return Error(
+                 Errc::Invalid,
+                 fmt::format("annotation {} names no container that asks for a GPU", shorten(key)))
+          .advise(fmt::format("write {}.{}", prefix, shorten(containers.asking.front().name)));
     }
   }
   return {};
@@ -186,11 +182,11 @@ Result<std::string> share_priority(const json::Value& pod, const Containers& con
     if (!asking.limits.priority) continue;
     const std::string theirs = *asking.limits.priority == 0 ? "high" : "low";
     if (!priority.empty() && priority != theirs)
-      return Error(
-          Errc::Invalid,
-          fmt::format(
-              "container \"{}\": {}: {} ({}), but the pod already has {}; a pod has one priority",
-              shown(asking.name), kHamiPriority, *asking.limits.priority, theirs, priority));
+      return Error(Errc::Invalid,
+                   fmt::format("container \"{}\": {}: {} ({}), but the pod already has {}",
+                               shorten(asking.name), kHamiPriority, *asking.limits.priority, theirs,
+                               priority))
+          .advise("a pod has one priority");
     priority = theirs;
   }
   return priority;
@@ -198,9 +194,9 @@ Result<std::string> share_priority(const json::Value& pod, const Containers& con
 
 void read_names(const json::Value& pod, PodRequest& ask) {
   const auto metadata = pod["metadata"];
-  ask.uid = metadata["uid"].string().value_or("");
-  ask.name_space = metadata["namespace"].string().value_or("");
-  ask.name = metadata["name"].string().value_or("");
+  ask.pod.uid = metadata["uid"].string().value_or("");
+  ask.pod.name_space = metadata["namespace"].string().value_or("");
+  ask.pod.name = metadata["name"].string().value_or("");
   ask.priority = static_cast<std::int32_t>(
       std::clamp<std::int64_t>(pod["spec"]["priority"].i64().value_or(0), INT32_MIN, INT32_MAX));
 }
@@ -229,8 +225,9 @@ Result<std::optional<PodRequest>> read_ask(const json::Value& pod, Reading readi
     GANTRY_TRY(ask.share_priority, share_priority(pod, containers));
   }
   for (const auto& asking : containers.asking) {
-    GANTRY_TRY(auto container,
-               container_ask(pod, asking).in(fmt::format("container \"{}\"", shown(asking.name))));
+    GANTRY_TRY(
+        auto container,
+        container_ask(pod, asking).in(fmt::format("container \"{}\"", shorten(asking.name))));
     ask.containers.push_back(std::move(container));
   }
   return std::optional<PodRequest>(std::move(ask));

@@ -8,6 +8,7 @@
 namespace gantry::podspec {
 namespace {
 
+using model::ContainerPhase;
 using testing::HasSubstr;
 using Asked = Result<std::optional<PodRequest>>;
 
@@ -61,7 +62,7 @@ TEST(Ask, OfGpushareIsUnitsOfTheNode) {
   EXPECT_EQ(container.cores, 0U);
   EXPECT_EQ(container.resource, kAliyunGpuMem);
   EXPECT_EQ((*asked)->contract, Contract::Gpushare);
-  EXPECT_EQ((*asked)->uid, "u");
+  EXPECT_EQ((*asked)->pod.uid, "u");
   EXPECT_TRUE((*asked)->shared());
 }
 
@@ -157,10 +158,10 @@ TEST(Ask, KnowsInitContainersAndSidecars) {
   ASSERT_TRUE(asked.ok() && *asked);
   const auto& containers = (*asked)->containers;
   ASSERT_EQ(containers.size(), 3U);
-  EXPECT_EQ(containers[0].phase, Phase::Init);
+  EXPECT_EQ(containers[0].phase, ContainerPhase::Init);
   EXPECT_EQ(containers[0].position, 1U);
-  EXPECT_EQ(containers[1].phase, Phase::Sidecar);
-  EXPECT_EQ(containers[2].phase, Phase::Main);
+  EXPECT_EQ(containers[1].phase, ContainerPhase::Sidecar);
+  EXPECT_EQ(containers[2].phase, ContainerPhase::Main);
   EXPECT_EQ(containers[2].position, 0U);
   EXPECT_EQ((*asked)->init_containers, 3U);
 }

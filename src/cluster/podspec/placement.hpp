@@ -7,6 +7,8 @@
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
 #include "cluster/podspec/request.hpp"
+#include "gpu/model/gpu_share.hpp"
+#include "gpu/model/inventory.hpp"
 
 #include <cstdint>
 #include <map>
@@ -19,17 +21,9 @@ namespace gantry::podspec {
 
 inline constexpr std::string_view kPlacementAnnotation = "gantry.dev/placement";
 
-struct GpuAllocation {
-  std::string uuid;
-  std::uint32_t index = 0;  // on its node, for people and for the legacy annotations
-  std::uint64_t mib = 0;
-  std::uint32_t cores = 0;
-  bool operator==(const GpuAllocation&) const = default;
-};
-
 struct ContainerPlacement {
   std::string container;
-  std::vector<GpuAllocation> parts;  // one for each GPU, in the container's numbering
+  std::vector<model::GpuShare> parts;  // one for each GPU, in the container's numbering
   bool operator==(const ContainerPlacement&) const = default;
 };
 
@@ -41,7 +35,7 @@ Result<Placement> parse_placement(std::string_view text);
 // What a pod takes of one GPU during its life: the sum of the containers that run together, or the
 // largest init container if that is more.
 struct Charge {
-  std::string uuid;
+  model::GpuUuid uuid;
   std::uint64_t mib = 0;
   std::uint32_t cores = 0;
   std::uint32_t slots = 0;
@@ -55,8 +49,8 @@ std::vector<Charge> charges(const PodRequest& ask, const Placement& placement); 
 struct AnnotationInput {
   std::string node;
   std::uint64_t unit_mib = 1024;
-  std::map<std::string, std::uint64_t> card_mib;
-  std::map<std::string, std::string> model;
+  std::map<model::GpuUuid, std::uint64_t> card_mib;
+  std::map<model::GpuUuid, std::string> model;
   std::int64_t unix_ns = 0;
 };
 std::map<std::string, std::string> annotations(const PodRequest& ask, const Placement& placement,
@@ -67,7 +61,7 @@ std::map<std::string, std::string> annotations(const PodRequest& ask, const Plac
 // nullopt: not placed yet.
 struct CardId {
   std::uint32_t index = 0;
-  std::string uuid;
+  model::GpuUuid uuid;
 };
 Result<std::optional<Placement>> read_placement(const json::Value& pod, const PodRequest& ask,
                                                 const std::vector<CardId>& cards,

@@ -8,12 +8,13 @@
 namespace gantry::podspec {
 namespace {
 
+using model::ContainerPhase;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-ContainerRequest asking(const std::string& name, Phase phase = Phase::Main,
+ContainerRequest asking(const std::string& name, ContainerPhase phase = ContainerPhase::Main,
                         std::uint32_t position = 0) {
   ContainerRequest ask;
   ask.container = name;
@@ -28,13 +29,13 @@ PodRequest pod_asking(std::vector<ContainerRequest> containers,
   PodRequest ask;
   ask.contract = contract;
   for (const auto& one : containers)
-    ++(one.phase == Phase::Main ? ask.main_containers : ask.init_containers);
+    ++(one.phase == ContainerPhase::Main ? ask.main_containers : ask.init_containers);
   ask.containers = std::move(containers);
   return ask;
 }
 
-const Placement two_containers = {{"a", {{"GPU-1", 0, 10240, 30}, {"GPU-2", 3, 10240, 30}}},
-                                  {"b", {{"GPU-1", 0, 1024, 0}}}};
+const Placement two_containers = {{"a", {{{"GPU-1"}, 0, 10240, 30}, {{"GPU-2"}, 3, 10240, 30}}},
+                                  {"b", {{{"GPU-1"}, 0, 1024, 0}}}};
 
 TEST(Placement, ReadsWhatItWrote) {
   const auto text = to_json(two_containers);
@@ -90,43 +91,45 @@ TEST(Placement, WithOneContainerOrOneGpuTwiceIsRefused) {
 
 TEST(Charges, AreTheSumOfWhatRunsTogether) {
   const auto sums = charges(pod_asking({asking("a"), asking("b")}), two_containers);
-  EXPECT_THAT(sums, ElementsAre(Charge{"GPU-1", 11264, 30, 2}, Charge{"GPU-2", 10240, 30, 1}));
+  EXPECT_THAT(sums, ElementsAre(Charge{{"GPU-1"}, 11264, 30, 2}, Charge{{"GPU-2"}, 10240, 30, 1}));
 }
 
 TEST(Charges, AreTheGreatestInitContainerWhereThatIsMore) {
-  const auto ask = pod_asking({asking("i", Phase::Init), asking("j", Phase::Init), asking("a")});
+  const auto ask = pod_asking(
+      {asking("i", ContainerPhase::Init), asking("j", ContainerPhase::Init), asking("a")});
   const Placement placement = {
-      {"i", {{"G", 0, 100, 80}}}, {"j", {{"G", 0, 300, 10}}}, {"a", {{"G", 0, 200, 20}}}};
-  EXPECT_THAT(charges(ask, placement), ElementsAre(Charge{"G", 300, 80, 1}));
+      {"i", {{{"G"}, 0, 100, 80}}}, {"j", {{{"G"}, 0, 300, 10}}}, {"a", {{{"G"}, 0, 200, 20}}}};
+  EXPECT_THAT(charges(ask, placement), ElementsAre(Charge{{"G"}, 300, 80, 1}));
 }
 
 TEST(Charges, CountSidecarsBesideLaterInitContainersAndTheOthers) {
-  const auto ask = pod_asking({asking("i", Phase::Init), asking("s", Phase::Sidecar),
-                               asking("j", Phase::Init), asking("a")});
-  const Placement placement = {{"i", {{"G", 0, 400, 0}}},
-                               {"s", {{"G", 0, 50, 0}}},
-                               {"j", {{"G", 0, 300, 0}}},
-                               {"a", {{"G", 0, 200, 0}}}};
-  EXPECT_THAT(charges(ask, placement), ElementsAre(Charge{"G", 400, 0, 2}));
-  const Placement later = {{"i", {{"G", 0, 100, 0}}},
-                           {"s", {{"G", 0, 50, 0}}},
-                           {"j", {{"G", 0, 400, 0}}},
-                           {"a", {{"G", 0, 200, 0}}}};
-  EXPECT_THAT(charges(ask, later), ElementsAre(Charge{"G", 450, 0, 2}));
+  const auto ask =
+      pod_asking({asking("i", ContainerPhase::Init), asking("s", ContainerPhase::Sidecar),
+                  asking("j", ContainerPhase::Init), asking("a")});
+  const Placement placement = {{"i", {{{"G"}, 0, 400, 0}}},
+                               {"s", {{{"G"}, 0, 50, 0}}},
+                               {"j", {{{"G"}, 0, 300, 0}}},
+                               {"a", {{{"G"}, 0, 200, 0}}}};
+  EXPECT_THAT(charges(ask, placement), ElementsAre(Charge{{"G"}, 400, 0, 2}));
+  const Placement later = {{"i", {{{"G"}, 0, 100, 0}}},
+                           {"s", {{{"G"}, 0, 50, 0}}},
+                           {"j", {{{"G"}, 0, 400, 0}}},
+                           {"a", {{{"G"}, 0, 200, 0}}}};
+  EXPECT_THAT(charges(ask, later), ElementsAre(Charge{{"G"}, 450, 0, 2}));
 }
 
 TEST(Charges, OfWhatNobodyAskedForCountToo) {
   const auto sums = charges(pod_asking({asking("a")}),
-                            {{"x", {{"G", 0, UINT64_MAX, 1}}}, {"a", {{"G", 0, 7, 1}}}});
-  EXPECT_THAT(sums, ElementsAre(Charge{"G", UINT64_MAX, 2, 2}));
+                            {{"x", {{{"G"}, 0, UINT64_MAX, 1}}}, {"a", {{{"G"}, 0, 7, 1}}}});
+  EXPECT_THAT(sums, ElementsAre(Charge{{"G"}, UINT64_MAX, 2, 2}));
 }
 
 TEST(Annotations, OfGpushareAreWhatItsToolsRead) {
   AnnotationInput facts{
-      .node = "n", .unit_mib = 1024, .card_mib = {{"GPU-1", 143360}}, .unix_ns = 17};
-  const auto ask = pod_asking({asking("a"), asking("b", Phase::Main, 1)});
+      .node = "n", .unit_mib = 1024, .card_mib = {{{"GPU-1"}, 143360}}, .unix_ns = 17};
+  const auto ask = pod_asking({asking("a"), asking("b", ContainerPhase::Main, 1)});
   const auto notes =
-      annotations(ask, {{"a", {{"GPU-1", 2, 8192, 0}}}, {"b", {{"GPU-1", 2, 1024, 0}}}}, facts);
+      annotations(ask, {{"a", {{{"GPU-1"}, 2, 8192, 0}}}, {"b", {{{"GPU-1"}, 2, 1024, 0}}}}, facts);
   EXPECT_THAT(notes, Contains(Pair("ALIYUN_COM_GPU_MEM_IDX", "2")));
   EXPECT_THAT(notes, Contains(Pair("ALIYUN_COM_GPU_MEM_DEV", "140")));
   EXPECT_THAT(notes, Contains(Pair("ALIYUN_COM_GPU_MEM_POD", "9")));
@@ -138,11 +141,12 @@ TEST(Annotations, OfGpushareAreWhatItsToolsRead) {
 }
 
 TEST(Annotations, OfHamiListEveryContainerOfThePod) {
-  auto ask = pod_asking({asking("b", Phase::Main, 1)}, Contract::Hami);
+  auto ask = pod_asking({asking("b", ContainerPhase::Main, 1)}, Contract::Hami);
   ask.init_containers = 1;
   ask.main_containers = 2;
-  const auto notes = annotations(ask, {{"b", {{"GPU-1", 0, 10240, 30}, {"GPU-2", 1, 10240, 30}}}},
-                                 {.node = "n", .unix_ns = 5'000'000'000});
+  const auto notes =
+      annotations(ask, {{"b", {{{"GPU-1"}, 0, 10240, 30}, {{"GPU-2"}, 1, 10240, 30}}}},
+                  {.node = "n", .unix_ns = 5'000'000'000});
   EXPECT_THAT(notes, Contains(Pair("hami.io/vgpu-devices-allocated",
                                    ";;GPU-1,NVIDIA,10240,30:GPU-2,NVIDIA,10240,30:;")));
   EXPECT_THAT(notes, Contains(Pair("hami.io/vgpu-node", "n")));
@@ -162,13 +166,13 @@ std::string note(std::string_view key, std::string_view value) {
 }
 
 TEST(PlacementOf, APodWithoutANodeIsNone) {
-  const auto text = note(kPlacementAnnotation, to_json({{"a", {{"GPU-0", 0, 1, 0}}}}));
+  const auto text = note(kPlacementAnnotation, to_json({{"a", {{{"GPU-0"}, 0, 1, 0}}}}));
   EXPECT_EQ(*placed(text, pod_asking({asking("a")}), ""), std::nullopt);
   EXPECT_EQ(*placed("", pod_asking({asking("a")})), std::nullopt);
 }
 
 TEST(PlacementOf, OursComesBeforeTheLegacyOnes) {
-  const Placement ours = {{"a", {{"GPU-0", 0, 7, 0}}}};
+  const Placement ours = {{"a", {{{"GPU-0"}, 0, 7, 0}}}};
   const auto read =
       placed(note(kPlacementAnnotation, to_json(ours)) + "," + note("ALIYUN_COM_GPU_MEM_IDX", "2"),
              pod_asking({asking("a")}));
@@ -177,14 +181,14 @@ TEST(PlacementOf, OursComesBeforeTheLegacyOnes) {
 }
 
 TEST(PlacementOf, AHandWrittenOneForOtherContainersIsRefused) {
-  const auto read = placed(note(kPlacementAnnotation, to_json({{"x", {{"GPU-0", 0, 7, 0}}}})),
+  const auto read = placed(note(kPlacementAnnotation, to_json({{"x", {{{"GPU-0"}, 0, 7, 0}}}})),
                            pod_asking({asking("a")}));
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().code(), Errc::Corrupt);
   EXPECT_THAT(read.error().text(), HasSubstr("has 0 GPUs for container \"a\", which asks for 1"));
   const auto more =
       placed(note(kPlacementAnnotation,
-                  to_json({{"a", {{"GPU-0", 0, 7, 0}}}, {"x", {{"GPU-0", 0, 7, 0}}}})),
+                  to_json({{"a", {{{"GPU-0"}, 0, 7, 0}}}, {"x", {{{"GPU-0"}, 0, 7, 0}}}})),
              pod_asking({asking("a")}));
   ASSERT_FALSE(more.ok());
   EXPECT_THAT(more.error().text(), HasSubstr("containers that do not ask for a GPU"));
@@ -193,7 +197,7 @@ TEST(PlacementOf, AHandWrittenOneForOtherContainersIsRefused) {
 TEST(PlacementOf, ReadsGpusharesIndex) {
   const auto read = placed(note("ALIYUN_COM_GPU_MEM_IDX", "2"), pod_asking({asking("a")}));
   ASSERT_TRUE(read.ok()) << read.error().text();
-  EXPECT_EQ(*read, (Placement{{"a", {{"GPU-2", 2, 10240, 0}}}}));
+  EXPECT_EQ(*read, (Placement{{"a", {{{"GPU-2"}, 2, 10240, 0}}}}));
   EXPECT_FALSE(placed(note("ALIYUN_COM_GPU_MEM_IDX", "1"), pod_asking({asking("a")})).ok());
   EXPECT_FALSE(placed(note("ALIYUN_COM_GPU_MEM_IDX", "x"), pod_asking({asking("a")})).ok());
 }
@@ -209,16 +213,16 @@ TEST(PlacementOf, OneGpuTwiceForOneContainerIsRefused) {
 TEST(PlacementOf, ReadsGpusharesAllocation) {
   const auto read =
       placed(note("scheduler.framework.gpushare.allocation", R"({"1":{"2":4},"0":{"0":8}})"),
-             pod_asking({asking("a"), asking("b", Phase::Main, 1)}));
+             pod_asking({asking("a"), asking("b", ContainerPhase::Main, 1)}));
   ASSERT_TRUE(read.ok()) << read.error().text();
-  EXPECT_EQ(*read, (Placement{{"a", {{"GPU-0", 0, 8192, 0}}}, {"b", {{"GPU-2", 2, 4096, 0}}}}));
+  EXPECT_EQ(*read, (Placement{{"a", {{{"GPU-0"}, 0, 8192, 0}}}, {"b", {{{"GPU-2"}, 2, 4096, 0}}}}));
 }
 
 TEST(PlacementOf, ReadsHamisWithAndWithoutInitContainers) {
-  auto ask = pod_asking({asking("b", Phase::Main, 1)}, Contract::Hami);
+  auto ask = pod_asking({asking("b", ContainerPhase::Main, 1)}, Contract::Hami);
   ask.init_containers = 1;
   ask.main_containers = 2;
-  const Placement there = {{"b", {{"GPU-2", 2, 100, 30}}}};
+  const Placement there = {{"b", {{{"GPU-2"}, 2, 100, 30}}}};
   for (const auto* text : {";;GPU-2,NVIDIA,100,30:;", ";GPU-2[0-1],NVIDIA,100,30:;"}) {
     const auto read = placed(note("hami.io/vgpu-devices-allocated", text), ask);
     ASSERT_TRUE(read.ok()) << read.error().text();

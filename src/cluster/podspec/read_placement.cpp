@@ -21,8 +21,9 @@ const ContainerPlacement* find(const Placement& placement, std::string_view cont
 
 bool twice(const ContainerPlacement& placed) {
   std::set<std::string_view> seen;
-  return !std::all_of(placed.parts.begin(), placed.parts.end(),
-                      [&](const GpuAllocation& part) { return seen.insert(part.uuid).second; });
+  return !std::all_of(placed.parts.begin(), placed.parts.end(), [&](const model::GpuShare& part) {
+    return seen.insert(part.uuid.text).second;
+  });
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
+#include "gpu/model/container_phase.hpp"
+#include "net/kube/object_ref.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -41,16 +43,10 @@ struct Amount {
   std::uint64_t on(std::uint64_t card_mib, std::uint64_t unit_mib) const;
 };
 
-enum class Phase : std::uint8_t {
-  Init,     // runs alone, before the others, and passes its devices on
-  Sidecar,  // an init container with restartPolicy Always: keeps running
-  Main
-};
-
 // The request of one container. Containers that ask for nothing are not listed.
 struct ContainerRequest {
   std::string container;
-  Phase phase = Phase::Main;
+  model::ContainerPhase phase = model::ContainerPhase::Main;
   std::uint32_t position = 0;  // in spec.containers, or in spec.initContainers
   std::uint32_t gpus = 1;      // number of different cards, each with the amount below
   Amount memory;               // of each card
@@ -77,9 +73,7 @@ struct Affinity {
 };
 
 struct PodRequest {
-  std::string uid;
-  std::string name_space;
-  std::string name;
+  kube::PodRef pod;
   std::int32_t priority = 0;  // spec.priority
   Contract contract = Contract::Gpushare;
   std::vector<ContainerRequest>

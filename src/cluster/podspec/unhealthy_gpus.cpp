@@ -12,14 +12,14 @@
 namespace gantry::podspec {
 namespace {
 
-constexpr std::size_t kTextLimit = std::size_t{16} << 10;  // enough for every index twice
-constexpr std::size_t kShown = 3;                          // entries that are quoted
-constexpr std::size_t kShownBytes = 40;                    // of each entry
+constexpr std::size_t kMaxListBytes = std::size_t{16} << 10;  // enough for every index twice
+constexpr std::size_t kShown = 3;                             // entries that are quoted
+constexpr std::size_t kShownBytes = 40;                       // of each entry
 
 // The writer is a script: the text up to the limit is used, the rest is ignored.
 std::string_view bounded(std::string_view text) {
-  if (text.size() <= kTextLimit) return text;
-  text = text.substr(0, kTextLimit);
+  if (text.size() <= kMaxListBytes) return text;
+  text = text.substr(0, kMaxListBytes);
   return text.substr(0, text.find_last_of(',') + 1);
 }
 
@@ -38,7 +38,7 @@ class Ignored {
                          count_ == 1 ? "is" : "are");
     if (cut)
       text += fmt::format("{}the text after {} KiB is ignored", text.empty() ? "" : "; ",
-                          kTextLimit >> 10);
+                          kMaxListBytes >> 10);
     return text;
   }
 

@@ -62,7 +62,8 @@ UsageSum sum_usage(const placement::NodeView& node, std::uint64_t unit_mib) {
 std::vector<placement::Tenant> by_name(std::vector<placement::Tenant> tenants) {
   std::sort(tenants.begin(), tenants.end(),
             [](const placement::Tenant& a, const placement::Tenant& b) {
-              return std::tie(a.name_space, a.name, a.uid) < std::tie(b.name_space, b.name, b.uid);
+              return std::tie(a.pod.name_space, a.pod.name, a.pod.uid) <
+                     std::tie(b.pod.name_space, b.pod.name, b.pod.uid);
             });
   return tenants;
 }

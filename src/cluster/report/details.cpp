@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // kubectl-inspect-gpushare -d: a table for each node, a line for each pod.
+#include "base/core/printable.hpp"
 #include "cluster/report/columns.hpp"
 #include "cluster/report/report.hpp"
 #include "cluster/report/report_internal.hpp"
@@ -9,7 +10,7 @@
 namespace gantry::report {
 
 std::string address_of(const placement::NodeView& node) {
-  return node.facts.address.empty() ? "unknown" : node.facts.address;
+  return node.facts.address.empty() ? "unknown" : printable(node.facts.address);
 }
 
 std::uint64_t pending_in(const placement::NodeView& node, std::uint64_t unit_mib) {
@@ -26,18 +27,18 @@ void add(UsageSum& sum, const UsageSum& more) {
 namespace {
 
 struct Row {
-  placement::Tenant pod;
+  kube::PodRef pod;
   std::vector<std::uint64_t> amounts;  // by card; one more for pods without a GPU
 };
 
-void put(std::vector<Row>& rows, const placement::Tenant& pod, std::size_t column,
+void put(std::vector<Row>& rows, const placement::Tenant& tenant, std::size_t column,
          std::size_t columns, std::uint64_t amount) {
   for (auto& row : rows) {
-    if (row.pod.uid != pod.uid) continue;
+    if (row.pod.uid != tenant.pod.uid) continue;
     row.amounts[column] += amount;
     return;
   }
-  rows.push_back({.pod = pod, .amounts = std::vector<std::uint64_t>(columns)});
+  rows.push_back({.pod = tenant.pod, .amounts = std::vector<std::uint64_t>(columns)});
   rows.back().amounts[column] = amount;
 }
 
@@ -54,7 +55,7 @@ std::vector<Row> rows_of(const placement::NodeView& node, std::uint64_t unit_mib
   return rows;
 }
 
-std::string line_of(const Row& row) {
+std::string pod_line(const Row& row) {
   auto line = fmt::format("{}\t{}\t", row.pod.name, row.pod.name_space);
   for (const auto amount : row.amounts) line += fmt::format("{}\t", amount);
   return line + "\n";
@@ -68,7 +69,7 @@ std::string table(const placement::NodeView& node, std::uint64_t unit_mib, std::
   text += "\n";
   std::string first;
   for (const auto& row : rows_of(node, unit_mib)) {
-    const auto line = line_of(row);
+    const auto line = pod_line(row);
     if (first.empty()) first = line;
     text += line;
   }

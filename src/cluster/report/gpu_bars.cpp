@@ -50,18 +50,18 @@ std::string bar(const placement::CardView& card, const std::vector<placement::Te
 std::string who(const std::vector<placement::Tenant>& tenants, const Unit& unit, ColorMode paint) {
   std::string text;
   for (std::size_t i = 0; i < tenants.size() && i < kNamed; ++i) {
-    const auto& pod = tenants[i];
+    const auto& tenant = tenants[i];
     const auto mark = paint == ColorMode::Plain ? fmt::format("{}: ", letter(i)) : "";
-    auto name =
-        fmt::format("{}{}/{} {}", mark, pod.name_space, pod.name, amount_in(pod.mib, unit.mib));
-    if (pod.cores != 0) name += fmt::format(" {}%", pod.cores);
+    auto name = fmt::format("{}{} {}", mark, printable(to_string(tenant.pod)),
+                            amount_in(tenant.mib, unit.mib));
+    if (tenant.cores != 0) name += fmt::format(" {}%", tenant.cores);
     text += fmt::format("{}{}", text.empty() ? "" : ", ", painted(name, i, paint));
   }
   if (tenants.size() > kNamed) text += fmt::format(", and {} more", tenants.size() - kNamed);
   return text;
 }
 
-std::string line_of(const placement::CardView& card, const Unit& unit, ColorMode paint) {
+std::string card_line(const placement::CardView& card, const Unit& unit, ColorMode paint) {
   const auto tenants = by_name(card.tenants);
   auto line = fmt::format("  GPU{:<2} {} {:>9} {}  ", card.facts.index, bar(card, tenants, paint),
                           fmt::format("{}/{}", used_in(card, unit.mib), total_in(card, unit.mib)),
@@ -82,8 +82,8 @@ std::string common_model(const placement::NodeView& node) {
 
 std::string head_of(const placement::NodeView& node, const Unit& unit) {
   const auto sum = sum_usage(node, unit.mib);
-  auto text = fmt::format("{}  {}  {} of {} {} ({}%)", node.facts.name, address_of(node), sum.used,
-                          sum.total, unit.label, sum.percent());
+  auto text = fmt::format("{}  {}  {} of {} {} ({}%)", printable(node.facts.name), address_of(node),
+                          sum.used, sum.total, unit.label, sum.percent());
   const auto model = common_model(node);
   if (!model.empty()) text += "  " + printable(model);
   return text + "\n";
@@ -98,10 +98,10 @@ std::string bars(Views views, ColorMode paint) {
   for (const auto& node : views) {
     if (node.cards.empty()) continue;
     text += head_of(node, unit);
-    for (const auto& card : node.cards) text += line_of(card, unit, paint);
-    for (const auto& pod : by_name(node.unplaced))
-      text += fmt::format("  no GPU yet: {}/{} {}\n", pod.name_space, pod.name,
-                          amount_in(pod.mib, unit.mib));
+    for (const auto& card : node.cards) text += card_line(card, unit, paint);
+    for (const auto& tenant : by_name(node.unplaced))
+      text += fmt::format("  no GPU yet: {} {}\n", printable(to_string(tenant.pod)),
+                          amount_in(tenant.mib, unit.mib));
     add(all, sum_usage(node, unit.mib));
   }
   return text +

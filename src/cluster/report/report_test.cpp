@@ -15,13 +15,15 @@ using testing::Not;
 constexpr std::uint64_t kGiB = 1024;
 
 placement::Tenant tenant(const std::string& name, std::uint64_t mib, std::uint32_t cores = 0) {
-  return {.uid = "uid-" + name, .name_space = "default", .name = name, .mib = mib, .cores = cores};
+  return {.pod = {.uid = "uid-" + name, .name_space = "default", .name = name},
+          .mib = mib,
+          .cores = cores};
 }
 
 placement::CardView card(std::uint32_t index, std::uint64_t mib,
                          std::vector<placement::Tenant> tenants = {}) {
   placement::CardView view{
-      .facts = {.uuid = "GPU-" + std::to_string(index), .index = index, .mib = mib}};
+      .facts = {.uuid = {"GPU-" + std::to_string(index)}, .index = index, .mib = mib}};
   for (const auto& one : tenants) view.used_mib += one.mib;
   view.used_slots = static_cast<std::uint32_t>(tenants.size());
   view.tenants = std::move(tenants);
@@ -63,6 +65,18 @@ TEST(InspectSummary, APodWithoutAGpuIsInAColumnOfItsOwn) {
       "-----------------------------------------------------\n"
       "Allocated/Total GPU Memory In Cluster:\n"
       "11/45 (24%)  \n");
+}
+
+// Coloured text goes to the terminal as it is, so it must contain no escape sequence but ours.
+TEST(InspectBars, NamesAndAddressesCannotCommandTheTerminal) {
+  std::vector<placement::NodeView> views{
+      node("node\033[2J", {card(0, 15 * kGiB, {tenant("pod\033[2J", 9 * kGiB)})})};
+  views[0].facts.address = "10.0.0.1\033[2J";
+  views[0].unplaced = {tenant("new\033[2J", 2 * kGiB)};
+  const auto text = bars(views, ColorMode::Colors);
+  EXPECT_THAT(text, Not(HasSubstr("\033[2J")));
+  EXPECT_THAT(text, HasSubstr("node\\x1b[2J  10.0.0.1\\x1b[2J"));
+  EXPECT_THAT(summary(views), Not(HasSubstr("\033")));
 }
 
 TEST(InspectSummary, NodesWithoutSharedGpusAreNotShown) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // kubectl-inspect-gpushare's first table: a line for each node, a column for each GPU.
+#include "base/core/printable.hpp"
 #include "cluster/report/columns.hpp"
 #include "cluster/report/report.hpp"
 #include "cluster/report/report_internal.hpp"
@@ -26,9 +27,9 @@ std::string cell(const placement::NodeView& node, std::uint32_t index, const Uni
   return "0/0";
 }
 
-std::string row(const placement::NodeView& node, std::uint32_t columns, bool pending,
-                const Unit& unit) {
-  auto line = fmt::format("{}\t{}\t", node.facts.name, address_of(node));
+std::string node_row(const placement::NodeView& node, std::uint32_t columns, bool pending,
+                     const Unit& unit) {
+  auto line = fmt::format("{}\t{}\t", printable(node.facts.name), address_of(node));
   for (std::uint32_t i = 0; i < columns; ++i) line += cell(node, i, unit) + "\t";
   if (pending)
     line += node.unplaced.empty() ? "\t" : fmt::format("{}\t", pending_in(node, unit.mib));
@@ -52,7 +53,7 @@ std::string summary(Views views) {
   std::size_t rule = 0;
   for (const auto& node : views) {
     if (node.cards.empty()) continue;
-    const auto line = row(node, columns, pending, unit);
+    const auto line = node_row(node, columns, pending, unit);
     if (rule == 0) rule = line.size() + 20;
     text += line;
     add(all, sum_usage(node, unit.mib));

@@ -9,13 +9,7 @@
 #include <utility>
 
 namespace gantry::scheduler {
-namespace {
-
-TimePoint now_steady() {
-  return std::chrono::steady_clock::now();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Binder::Binder(ClusterCache& cache, SchedulerCounters& counters, BindApi api_calls,
                BinderOptions options)
@@ -58,7 +52,7 @@ Status Binder::bind_one(ExtenderBindingArgs args) {
     auto decided = cache_.assumed(*ask, args.node, unix_ns(), now_steady());
     if (!decided.ok()) {
       return std::move(decided).error().in(
-          fmt::format("pod {}/{} on node {}", args.name_space, args.pod, args.node));
+          fmt::format("pod {} on node {}", to_string(args.pod), args.node));
     }
     decision = *std::move(decided);
   }
@@ -78,22 +72,22 @@ Status Binder::check_lead() const {
 // From the watch, or from the API server if the watch has not shown the pod yet.
 Result<std::optional<podspec::PodRequest>> Binder::asked(ExtenderBindingArgs& args,
                                                          bool& already) const {
-  if (!args.uid.empty()) {
-    if (auto known = cache_.pending(args.uid)) return known;
+  if (!args.pod.uid.empty()) {
+    if (auto known = cache_.pending(args.pod.uid)) return known;
   }
-  GANTRY_TRY(const auto pod, api_.read(args.name_space, args.pod));
+  GANTRY_TRY(const auto pod, api_.read(args.pod.name_space, args.pod.name));
   const auto uid = pod["metadata"]["uid"].string().value_or("");
-  if (!args.uid.empty() && uid != args.uid) {
+  if (!args.pod.uid.empty() && uid != args.pod.uid) {
     return Error(Errc::NotFound,
-                 fmt::format("the pod {}/{} with uid {} is gone; another pod has its name now",
-                             args.name_space, args.pod, args.uid));
+                 fmt::format("the pod {} with uid {} is gone; another pod has its name now",
+                             to_string(args.pod), args.pod.uid));
   }
-  args.uid = uid;
+  args.pod.uid = uid;
   const auto node = pod["spec"]["nodeName"].string().value_or("");
   already = node == args.node;
   if (!already && !node.empty()) {
-    return Error(Errc::Exists, fmt::format("the pod {}/{} is already on node {}", args.name_space,
-                                           args.pod, node));
+    return Error(Errc::Exists,
+                 fmt::format("the pod {} is already on node {}", to_string(args.pod), node));
   }
   return podspec::parse_request(pod.root());
 }
@@ -105,18 +99,15 @@ Status Binder::send(const ExtenderBindingArgs& args, const BindDecision& decisio
     undo_assume(args, decision);
     return lead;
   }
-  auto answer = api_.bind({.name_space = args.name_space,
-                           .pod = args.pod,
-                           .uid = args.uid,
-                           .node = args.node,
-                           .annotations = decision.annotations});
+  auto answer =
+      api_.bind({.pod = args.pod, .node = args.node, .annotations = decision.annotations});
   switch (answer.bound) {
     case kube::BindOutcome::Done:
-      cache_.mark(args.uid, AssumedPod::State::Bound, now_steady());
+      cache_.mark(args.pod.uid, AssumedPod::State::Bound, now_steady());
       return {};
     case kube::BindOutcome::Unknown:
       counters_.unknown.fetch_add(1, std::memory_order_relaxed);
-      cache_.mark(args.uid, AssumedPod::State::Unknown, now_steady());
+      cache_.mark(args.pod.uid, AssumedPod::State::Unknown, now_steady());
       return Error(Errc::Timeout, std::move(answer.text));
     case kube::BindOutcome::Elsewhere:
     case kube::BindOutcome::Gone:
@@ -131,9 +122,9 @@ Status Binder::send(const ExtenderBindingArgs& args, const BindDecision& decisio
 void Binder::undo_assume(const ExtenderBindingArgs& args, const BindDecision& decision) {
   if (decision.again) {
     // The state of the earlier Binding.
-    cache_.mark(args.uid, AssumedPod::State::Unknown, now_steady());
+    cache_.mark(args.pod.uid, AssumedPod::State::Unknown, now_steady());
   } else {
-    cache_.release(args.uid);
+    cache_.release(args.pod.uid);
   }
 }
 
@@ -148,12 +139,12 @@ void Binder::reconcile(TimePoint now) {
 }
 
 void Binder::settle(const AssumedPod& promise, TimePoint now) {
-  const auto pod = api_.read(promise.name_space, promise.name);
+  const auto pod = api_.read(promise.pod.name_space, promise.pod.name);
   if (!pod.ok()) {
     if (pod.error().code() == Errc::NotFound) cache_.release(promise);
     return;  // try again later
   }
-  if ((*pod)["metadata"]["uid"].string().value_or("") != promise.uid) {
+  if ((*pod)["metadata"]["uid"].string().value_or("") != promise.pod.uid) {
     cache_.release(promise);
     return;
   }

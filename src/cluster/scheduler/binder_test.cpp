@@ -59,7 +59,7 @@ TEST_F(BinderTest, OneBindingCarriesNodeAndPlacement) {
   EXPECT_EQ(done.status, 200);
   EXPECT_EQ(done.body, R"({"Error":""})");
   ASSERT_EQ(sent.size(), 1U);
-  EXPECT_EQ(sent[0].uid, "a");
+  EXPECT_EQ(sent[0].pod.uid, "a");
   EXPECT_EQ(sent[0].node, "n1");
   EXPECT_THAT(sent[0].annotations.at(std::string(podspec::kPlacementAnnotation)),
               HasSubstr("GPU-n1-0"));
@@ -126,7 +126,7 @@ TEST_F(BinderTest, ARequestWithoutAUidIsForWhomeverHasTheName) {
   answer = {.bound = kube::BindOutcome::Done};
   EXPECT_EQ(bind("").status, 200);
   ASSERT_EQ(sent.size(), 2U);
-  EXPECT_EQ(sent[1].uid, "a");
+  EXPECT_EQ(sent[1].pod.uid, "a");
 }
 
 TEST_F(BinderTest, ABoundPodThatWentAwayUnseenIsFreeAgain) {

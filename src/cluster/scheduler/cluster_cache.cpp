@@ -80,7 +80,7 @@ std::optional<std::string> ClusterCache::node_of_unknown_binding(std::string_vie
 Result<BindDecision> ClusterCache::assumed(const podspec::PodRequest& ask, std::string_view node,
                                            std::int64_t unix_ns, TimePoint now) {
   const std::lock_guard hold(mutex_);
-  if (const auto found = assumed_.find(ask.uid); found != assumed_.end()) {
+  if (const auto found = assumed_.find(ask.pod.uid); found != assumed_.end()) {
     auto& [promise, decision] = found->second;
     if (promise.node != node) {
       return Error(Errc::Busy,
@@ -98,13 +98,11 @@ Result<BindDecision> ClusterCache::assumed(const podspec::PodRequest& ask, std::
   GANTRY_TRY(auto placement, cluster_.reserve(ask, node));
   ++generation_;
   auto decision = decision_of(ask, node, std::move(placement), unix_ns);
-  assumed_[ask.uid] = {.promise = {.uid = ask.uid,
-                                   .name_space = ask.name_space,
-                                   .name = ask.name,
-                                   .node = std::string(node),
-                                   .state = AssumedPod::State::Sending,
-                                   .since = now},
-                       .decision = decision};
+  assumed_[ask.pod.uid] = {.promise = {.pod = ask.pod,
+                                       .node = std::string(node),
+                                       .state = AssumedPod::State::Sending,
+                                       .since = now},
+                           .decision = decision};
   return decision;
 }
 
@@ -138,10 +136,10 @@ void ClusterCache::release(std::string_view uid) {
 // The same Binding may have been sent again in the meantime.
 void ClusterCache::release(const AssumedPod& seen) {
   const std::lock_guard hold(mutex_);
-  const auto found = assumed_.find(seen.uid);
+  const auto found = assumed_.find(seen.pod.uid);
   if (found == assumed_.end()) return;
   const auto& now = found->second.promise;
-  if (now.state == seen.state && now.since == seen.since) release_assumed(seen.uid);
+  if (now.state == seen.state && now.since == seen.since) release_assumed(seen.pod.uid);
 }
 
 void ClusterCache::release_assumed(const std::string& uid) {

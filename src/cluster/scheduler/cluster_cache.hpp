@@ -10,6 +10,7 @@
 #include "cluster/podspec/placement.hpp"
 #include "cluster/podspec/request.hpp"
 #include "cluster/podspec/unhealthy_gpus.hpp"
+#include "net/kube/object_ref.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -28,6 +29,9 @@
 namespace gantry::scheduler {
 
 using TimePoint = std::chrono::steady_clock::time_point;
+inline TimePoint now_steady() {
+  return std::chrono::steady_clock::now();
+}
 
 // The contents of one Binding.
 struct BindDecision {
@@ -43,9 +47,7 @@ struct AssumedPod {
     Bound,    // the API server has accepted it
     Unknown   // no answer came: it may have been accepted, or may still be
   };
-  std::string uid;
-  std::string name_space;
-  std::string name;
+  kube::PodRef pod;
   std::string node;
   State state = State::Sending;
   TimePoint since;
@@ -53,9 +55,7 @@ struct AssumedPod {
 
 // A pod whose eviction would make room.
 struct Victim {
-  std::string uid;
-  std::string name_space;
-  std::string name;
+  kube::PodRef pod;
   std::int32_t priority = 0;
 };
 

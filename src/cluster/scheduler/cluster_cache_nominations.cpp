@@ -61,8 +61,8 @@ bool ClusterCache::any_lower_priority(const std::vector<std::string>& uids,
 
 Victim ClusterCache::victim(const std::string& uid) const {
   const auto& known = pods_.at(uid);
-  return {
-      .uid = uid, .name_space = known.name_space, .name = known.name, .priority = known.priority};
+  return {.pod = {.uid = uid, .name_space = known.name_space, .name = known.name},
+          .priority = known.priority};
 }
 
 Result<PreemptionPlan> ClusterCache::plan_preemption(const podspec::PodRequest& ask,
@@ -97,12 +97,12 @@ Result<PreemptionPlan> ClusterCache::plan_preemption(const podspec::PodRequest& 
 Result<podspec::Placement> ClusterCache::add_nomination(const podspec::PodRequest& ask,
                                                         const PreemptionPlan& room, TimePoint now) {
   const std::lock_guard hold(mutex_);
-  if (assumed_.contains(ask.uid)) return Error(Errc::Busy, "its Binding is in progress");
+  if (assumed_.contains(ask.pod.uid)) return Error(Errc::Busy, "its Binding is in progress");
   Nomination nomination{.node = room.node, .awaited = room.terminating, .since = now};
-  for (const auto& victim : room.victims) nomination.awaited.push_back(victim.uid);
+  for (const auto& victim : room.victims) nomination.awaited.push_back(victim.pod.uid);
   GANTRY_TRY(auto placement, cluster_.add_nomination(ask, room.node, nomination.awaited));
   ++generation_;
-  nominations_[ask.uid] = {.nomination = std::move(nomination), .ask = ask};
+  nominations_[ask.pod.uid] = {.nomination = std::move(nomination), .ask = ask};
   return placement;
 }
 

@@ -62,7 +62,7 @@ TEST_F(KeepTest, OneOfLowerPriorityHasToGo) {
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->node, "n");
   ASSERT_EQ(found->victims.size(), 1U);
-  EXPECT_EQ(found->victims[0].name, "pod-a");
+  EXPECT_EQ(found->victims[0].pod.name, "pod-a");
   first.priority = 0;
   EXPECT_EQ(room(ask(first)).error().code(), Errc::NotFound);
 }
@@ -80,7 +80,7 @@ TEST_F(KeepTest, WhoDoesNotGoInTimeIsNotCountedOn) {
   const auto found = room(ask(first));
   ASSERT_TRUE(found.ok());
   ASSERT_EQ(found->victims.size(), 1U);
-  EXPECT_EQ(found->victims[0].uid, "a");
+  EXPECT_EQ(found->victims[0].pod.uid, "a");
 }
 
 TEST_F(KeepTest, StaticPodsAndThoseOfOtherSchedulersAreNoVictims) {

@@ -12,13 +12,9 @@ namespace {
 // How long the end of a pod is remembered, because of lists that were requested earlier.
 constexpr auto kEndedFor = std::chrono::minutes(5);
 
-std::string string_or_empty(const json::Value& value) {
-  return value.string().value_or("");
-}
-
 // Finished pods hold nothing. A pod that is being deleted holds its GPUs until it is gone.
 bool is_over(const json::Value& pod) {
-  const auto phase = string_or_empty(pod["status"]["phase"]);
+  const auto phase = pod["status"]["phase"].string_or_empty();
   return phase == "Succeeded" || phase == "Failed";
 }
 
@@ -37,7 +33,7 @@ std::size_t digest_of(const json::Value& pod) {
   return digest;
 }
 
-std::vector<podspec::CardId> names_of(const placement::NodeView& view) {
+std::vector<podspec::CardId> card_ids(const placement::NodeView& view) {
   std::vector<podspec::CardId> names;
   names.reserve(view.facts.cards.size());
   for (const auto& card : view.facts.cards) {
@@ -70,7 +66,7 @@ bool is_static(const json::Value& pod) {
 }  // namespace
 
 Status ClusterCache::set_node(const json::Value& node) {
-  const auto name = string_or_empty(node["metadata"]["name"]);
+  const auto name = node["metadata"]["name"].string_or_empty();
   if (name.empty()) return Error(Errc::Corrupt, "the node has no name");
   auto facts = podspec::parse_node(node);
   const std::lock_guard hold(mutex_);
@@ -111,8 +107,8 @@ void ClusterCache::recompute_placements(std::string_view node) {
 }
 
 Status ClusterCache::set_pod(const json::Value& pod, TimePoint now) {
-  const auto uid = string_or_empty(pod["metadata"]["uid"]);
-  const auto version = parse_u64(string_or_empty(pod["metadata"]["resourceVersion"])).value_or(0);
+  const auto uid = pod["metadata"]["uid"].string_or_empty();
+  const auto version = parse_u64(pod["metadata"]["resourceVersion"].string_or_empty()).value_or(0);
   const auto digest = digest_of(pod);
   const std::lock_guard hold(mutex_);
   if (ended_.contains(uid)) return {};
@@ -135,7 +131,7 @@ Status ClusterCache::set_pod(const json::Value& pod, TimePoint now) {
     renew_nominations(found->second.node, now);
     return {};
   }
-  const auto node = string_or_empty(pod["spec"]["nodeName"]);
+  const auto node = pod["spec"]["nodeName"].string_or_empty();
   auto asked = node.empty() ? podspec::parse_request(pod) : podspec::parse_amounts(pod);
   if (!asked.ok() || !*asked) {
     if (found != pods_.end() && !found->second.counted) forget(uid, now);
@@ -143,8 +139,8 @@ Status ClusterCache::set_pod(const json::Value& pod, TimePoint now) {
     return std::move(asked).error();
   }
   auto& known = pods_[uid];
-  known.name_space = (*asked)->name_space;
-  known.name = (*asked)->name;
+  known.name_space = (*asked)->pod.name_space;
+  known.name = (*asked)->pod.name;
   known.version = version;
   known.digest = digest;
   known.node = node;
@@ -156,7 +152,7 @@ Status ClusterCache::set_pod(const json::Value& pod, TimePoint now) {
     return counted;
   }
   known.ask = std::make_unique<podspec::PodRequest>(**std::move(asked));
-  nominate(uid, known, string_or_empty(pod["status"]["nominatedNodeName"]), now);
+  nominate(uid, known, pod["status"]["nominatedNodeName"].string_or_empty(), now);
   return {};
 }
 
@@ -165,13 +161,13 @@ Status ClusterCache::count(const json::Value& pod, PodRecord& known) {
   GANTRY_TRY(const auto asked, podspec::parse_amounts(pod));
   if (!asked) return {};
   const auto view = cluster_.view(known.node);
-  auto placement = podspec::read_placement(pod, *asked, names_of(view), view.facts.unit_mib);
+  auto placement = podspec::read_placement(pod, *asked, card_ids(view), view.facts.unit_mib);
   const auto where = placement.ok() ? *placement : as_written(pod);
   const bool placed = where.has_value();
   cluster_.set_pod(*asked, known.node, placed ? &*where : nullptr);
   ++generation_;
-  assumed_.erase(asked->uid);
-  nominations_.erase(asked->uid);
+  assumed_.erase(asked->pod.uid);
+  nominations_.erase(asked->pod.uid);
   known.counted = true;
   known.placed = placed;
   known.is_static = is_static(pod);
@@ -181,7 +177,7 @@ Status ClusterCache::count(const json::Value& pod, PodRecord& known) {
     known.text.reset();
   } else {
     known.text = std::make_unique<std::string>(pod.raw());
-    placed_by_index_[known.node].insert(asked->uid);
+    placed_by_index_[known.node].insert(asked->pod.uid);
   }
   if (!placement.ok() && !view.facts.cards.empty()) {  // otherwise when the node is known
     return std::move(placement).error().in(fmt::format("pod {}/{}", known.name_space, known.name));

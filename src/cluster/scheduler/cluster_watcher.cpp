@@ -11,14 +11,12 @@
 namespace gantry::scheduler {
 namespace {
 
-TimePoint now_steady() {
-  return std::chrono::steady_clock::now();
-}
+constexpr std::int64_t kDetails = 2;  // the -v that shows details
 
 constexpr const char* kWithoutConfigMaps =
-    "continuing without ConfigMaps: GPUs that a ConfigMap unhealthy-gpu-NODE names are still used. "
-    "Give the scheduler's account get, list and watch on configmaps in kube-system, with a Role as "
-    "in deploy/sharing-base/extender-rbac.yaml";
+    "give the scheduler's account get, list and watch on configmaps in kube-system, with a Role as "
+    "in deploy/sharing-base/extender-rbac.yaml; until then, GPUs that a ConfigMap "
+    "unhealthy-gpu-NODE names are used";
 
 }  // namespace
 
@@ -37,8 +35,7 @@ class ClusterWatcher::ResourceWatch : public kube::ResourceEventHandler {
     // What a refusal means and what to do; nullptr: the kind is required.
     const char* without = nullptr;
   };
-  ResourceWatch(const Kinds& kinds, const kube::ClientConfig& access, ClusterCache& cache,
-                Logger log)
+  ResourceWatch(const Kinds& kinds, const kube::ClientConfig& access, ClusterCache& cache, Log log)
       : kinds_(kinds), cache_(cache), log_(std::move(log)) {
     informer_ = std::make_unique<kube::Informer>(
         access,
@@ -64,31 +61,35 @@ class ClusterWatcher::ResourceWatch : public kube::ResourceEventHandler {
     const auto taken = kinds_.set(cache_, object.root());
     if (taken.ok()) return;
     // A pod with an invalid request gets an event when the scheduler asks about it.
-    const auto& say = taken.error().code() == Errc::Invalid ? log_.detail : log_.warning;
-    say(name(), taken.error().text());
+    if (taken.error().code() == Errc::Invalid) {
+      log_.detail(kDetails, name(), "object is not valid", {{"err", taken.error()}});
+    } else {
+      log_.warning(name(), "object is not valid", {{"err", taken.error()}});
+    }
   }
   void remove(const kube::ObjectRef& object) override { kinds_.remove(cache_, object); }
   void on_error(const Error& error, std::chrono::milliseconds retry_in) override {
     if (kinds_.without != nullptr && error.code() == Errc::Denied) {
       // It is tried again and again, but logged only once.
       if (!refused_.exchange(true))
-        log_.warning(name(), fmt::format("{}; {}", error.text(), kinds_.without));
+        log_.warning(name(), "the API server refuses to list this kind, continuing without it",
+                     {{"err", error.text()}, {"remedy", kinds_.without}});
       return;
     }
-    log_.warning(name(), fmt::format("{}; trying again in {:.1f} s", error.text(),
-                                     static_cast<double>(retry_in.count()) / 1000));
+    log_.warning(name(), "cannot list or watch, trying again",
+                 {{"err", error}, {"retry_s", static_cast<double>(retry_in.count()) / 1000}});
   }
 
  private:
   Kinds kinds_;
   ClusterCache& cache_;
-  Logger log_;
+  Log log_;
   std::atomic<bool> refused_{false};
   std::unique_ptr<kube::Informer> informer_;  // last, because it calls this object
 };
 
 ClusterWatcher::ClusterWatcher(const kube::ClientConfig& access, ClusterCache& cache,
-                               const Logger& log) {
+                               const Log& log) {
   const ResourceWatch::Kinds kinds[] = {
       {"nodes", "/api/v1/nodes",
        [](ClusterCache& into, const json::Value& node) { return into.set_node(node); },

@@ -3,8 +3,8 @@
 // and the ConfigMaps that mark GPUs as unhealthy.
 #pragma once
 
+#include "base/log/log.hpp"
 #include "cluster/scheduler/cluster_cache.hpp"
-#include "cluster/scheduler/logger.hpp"
 #include "net/kube/api.hpp"
 #include "net/kube/client_config.hpp"
 
@@ -18,7 +18,7 @@ namespace gantry::scheduler {
 
 class ClusterWatcher {
  public:
-  ClusterWatcher(const kube::ClientConfig& access, ClusterCache& cache, const Logger& log);
+  ClusterWatcher(const kube::ClientConfig& access, ClusterCache& cache, const Log& log);
   ~ClusterWatcher();  // calls stop()
   ClusterWatcher(const ClusterWatcher&) = delete;
   ClusterWatcher& operator=(const ClusterWatcher&) = delete;

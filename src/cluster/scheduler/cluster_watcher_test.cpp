@@ -33,11 +33,11 @@ class FeedTest : public ::testing::Test {
   ClusterWatcher follow() {
     kube::ClientConfig access;
     access.server = *http::parse_url(server.url());
-    const auto line = [this](std::string_view, std::string_view text) {
+    const auto sink = [this](std::string_view line) {
       const std::lock_guard hold(mutex);
-      said.emplace_back(text);
+      said.emplace_back(line);
     };
-    return {access, cache, {.info = line, .warning = line, .detail = line}};
+    return {access, cache, Log(LogForm::Klog, 2, sink)};
   }
   std::size_t times(const std::string& part) {
     const std::lock_guard hold(mutex);
@@ -83,7 +83,7 @@ TEST_F(FeedTest, AConfigMapBarsCardsWhileItNamesThem) {
   EXPECT_TRUE(marked_unhealthy(true, true));
   put_map("unhealthy-gpu-n1", "0,one");
   EXPECT_TRUE(marked_unhealthy(true, false));
-  EXPECT_TRUE(eventually([&] { return times("\"one\"") == 1; }));
+  EXPECT_TRUE(eventually([&] { return times(R"(\"one\")") == 1; }));
   server.remove(std::string(kMaps) + "/unhealthy-gpu-n1");
   EXPECT_TRUE(marked_unhealthy(false, false));
 }

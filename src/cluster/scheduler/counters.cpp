@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/scheduler/counters.hpp"
 
-#include <fmt/format.h>
-
-#include <iterator>
+#include <algorithm>
 
 namespace gantry::scheduler {
 
@@ -18,19 +16,15 @@ void AtomicHistogram::add(std::chrono::nanoseconds took) {
   count_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void AtomicHistogram::append(std::string& page, std::string_view metric,
-                             std::string_view verb) const {
-  auto out = std::back_inserter(page);
-  const auto all = count();  // first: a bucket may be newer, but must not exceed the +Inf bucket
+AtomicHistogram::Values AtomicHistogram::values() const {
+  Values values{.count = count()};  // first: a bucket may be newer, but must not exceed the count
   std::uint64_t below = 0;
   for (std::size_t i = 0; i < kBounds.size(); ++i) {
-    below = std::min(all, below + buckets_[i].load(std::memory_order_relaxed));
-    fmt::format_to(out, "{}_bucket{{verb=\"{}\",le=\"{}\"}} {}\n", metric, verb, kBounds[i], below);
+    below = std::min(values.count, below + buckets_[i].load(std::memory_order_relaxed));
+    values.buckets[i] = below;
   }
-  fmt::format_to(out, "{}_bucket{{verb=\"{}\",le=\"+Inf\"}} {}\n", metric, verb, all);
-  fmt::format_to(out, "{}_sum{{verb=\"{}\"}} {}\n", metric, verb,
-                 static_cast<double>(nanoseconds_.load(std::memory_order_relaxed)) / 1e9);
-  fmt::format_to(out, "{}_count{{verb=\"{}\"}} {}\n", metric, verb, all);
+  values.sum_s = static_cast<double>(nanoseconds_.load(std::memory_order_relaxed)) / 1e9;
+  return values;
 }
 
 }  // namespace gantry::scheduler

@@ -6,8 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <string>
-#include <string_view>
 
 namespace gantry::scheduler {
 
@@ -21,8 +19,12 @@ class AtomicHistogram {
 
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
   std::uint64_t failures() const { return failures_.load(std::memory_order_relaxed); }
-  // Appends the lines of one label value; the caller writes the head.
-  void append(std::string& page, std::string_view metric, std::string_view verb) const;
+  struct Values {
+    std::array<std::uint64_t, kBounds.size()> buckets{};  // each includes the buckets below it
+    std::uint64_t count = 0;
+    double sum_s = 0;
+  };
+  Values values() const;
 
  private:
   std::array<std::atomic<std::uint64_t>, kBounds.size()> buckets_{};  // not cumulative

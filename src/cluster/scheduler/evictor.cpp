@@ -32,15 +32,11 @@ milliseconds nothing_helps(unsigned& times) {
   return again;
 }
 
-std::string string_or_empty(const json::Value& value) {
-  return value.string().value_or("");
-}
-
-std::string names_of(const std::vector<Victim>& victims) {
+std::string describe_victims(const std::vector<Victim>& victims) {
   constexpr std::size_t kNamed = 5;
   std::string names;
   for (std::size_t i = 0; i < std::min(victims.size(), kNamed); ++i)
-    names += fmt::format("{}{}/{}", i == 0 ? "" : ", ", victims[i].name_space, victims[i].name);
+    names += fmt::format("{}{}", i == 0 ? "" : ", ", to_string(victims[i].pod));
   if (victims.size() > kNamed) names += fmt::format(" and {} more", victims.size() - kNamed);
   return names;
 }
@@ -60,7 +56,7 @@ std::string sentence(const PreemptionPlan& room, const podspec::Placement& place
     return fmt::format("pods on {} are ending; their room is kept for this pod", where);
   return fmt::format(
       "{} of lower priority {} evicted from {} to make room for this pod; the room is kept for it",
-      names_of(room.victims), room.victims.size() == 1 ? "is" : "are", where);
+      describe_victims(room.victims), room.victims.size() == 1 ? "is" : "are", where);
 }
 
 }  // namespace
@@ -71,14 +67,14 @@ Evictor::Evictor(ClusterCache& cache, SchedulerCounters& counters, EvictApi api_
 
 void Evictor::refused(UnschedulablePod full, TimePoint now) {
   const std::lock_guard hold(mutex_);
-  const auto found = waiting_.find(full.ask.uid);
+  const auto found = waiting_.find(full.ask.pod.uid);
   if (found != waiting_.end()) {
     found->second.full = std::move(full);
     found->second.asked = now;
     return;
   }
   if (waiting_.size() >= kMaxWaitingPods) return;  // it is added when others have gone
-  auto uid = full.ask.uid;
+  auto uid = full.ask.pod.uid;
   waiting_[std::move(uid)] = {
       .full = std::move(full), .asked = now, .since = now, .next = now + options_.grace};
 }
@@ -144,10 +140,10 @@ std::optional<Evictor::Outcome> Evictor::first_look(WaitingPod& waiting, TimePoi
                                                     bool& over) const {
   const auto& ask = waiting.full.ask;
   // By then the watch has shown it.
-  over = !cache_.pending(ask.uid) && now - waiting.since > seconds(10);
+  over = !cache_.pending(ask.pod.uid) && now - waiting.since > seconds(10);
   if (over) return std::nullopt;
-  if (cache_.nomination(ask.uid) && waiting.times > 0) return Outcome{kSoon, waiting.progress};
-  if (const auto node = cache_.nominated(ask.uid); !node.empty()) {
+  if (cache_.nomination(ask.pod.uid) && waiting.times > 0) return Outcome{kSoon, waiting.progress};
+  if (const auto node = cache_.nominated(ask.pod.uid); !node.empty()) {
     if (auto left = defer_to_kube_scheduler(waiting, node, now)) return left;
   }
   const std::vector<std::string_view> names(waiting.full.nodes.begin(), waiting.full.nodes.end());
@@ -185,23 +181,23 @@ Evictor::NextStep Evictor::process(WaitingPod& waiting, TimePoint now, std::int6
   const auto room = cache_.plan_preemption(ask, waiting.full.nodes, {}, unix_s);
   if (!room.ok()) return Outcome{nothing_helps(waiting.idle), room.error().text()};
   // A pod may have to be evicted: first read the current state of the waiting pod.
-  const auto pod = api_.read(ask.name_space, ask.name);
+  const auto pod = api_.read(ask.pod.name_space, ask.pod.name);
   if (!pod.ok() && pod.error().code() == Errc::NotFound) return std::nullopt;
   if (!pod.ok()) return Outcome{kNothingHelps, pod.error().text()};
   const auto metadata = (*pod)["metadata"];
   const auto spec = (*pod)["spec"];
-  if (string_or_empty(metadata["uid"]) != ask.uid || metadata["deletionTimestamp"] ||
-      !string_or_empty(spec["nodeName"]).empty())
+  if (metadata["uid"].string_or_empty() != ask.pod.uid || metadata["deletionTimestamp"] ||
+      !spec["nodeName"].string_or_empty().empty())
     return std::nullopt;
   // Use the priority of the API server's object, not of the request: any client can send a request
   // with any priority.
   auto seen = podspec::parse_request(pod->root());
   if (!seen.ok() || !*seen) return std::nullopt;
   waiting.full.ask = **std::move(seen);
-  if (string_or_empty(spec["preemptionPolicy"]) == "Never")
+  if (spec["preemptionPolicy"].string_or_empty() == "Never")
     return Outcome{kNever, "no pod is evicted for it: its preemptionPolicy is Never"};
   if (auto left = defer_to_kube_scheduler(
-          waiting, string_or_empty((*pod)["status"]["nominatedNodeName"]), now))
+          waiting, (*pod)["status"]["nominatedNodeName"].string_or_empty(), now))
     return left;
   return preempt_lower_priority(waiting, why_not(*room), now, unix_s);
 }
@@ -209,7 +205,7 @@ Evictor::NextStep Evictor::process(WaitingPod& waiting, TimePoint now, std::int6
 // The reason when the first victim was asked; "": no pod was asked.
 std::string Evictor::why_not(const PreemptionPlan& room) const {
   for (const auto& victim : room.victims) {
-    const auto found = spared_.find(victim.uid);
+    const auto found = spared_.find(victim.pod.uid);
     if (found != spared_.end()) return found->second.why;
   }
   return {};
@@ -236,17 +232,15 @@ Evictor::NextStep Evictor::preempt_lower_priority(WaitingPod& waiting, std::stri
 bool Evictor::check_evictable(const PreemptionPlan& room, TimePoint now, std::string& why) {
   for (const auto& victim : room.victims) {
     if (stopped()) return false;
-    const auto answer = api_.evict({.name_space = victim.name_space,
-                                    .pod = victim.name,
-                                    .uid = victim.uid,
-                                    .mode = kube::Eviction::Mode::Ask});
+    const auto answer = api_.evict({.pod = victim.pod, .mode = kube::Eviction::Mode::Ask});
     if (answer.evicted == kube::EvictionOutcome::Done ||
         answer.evicted == kube::EvictionOutcome::Gone)
       continue;
-    why = fmt::format("{}/{} would have to make room, but cannot be evicted now: {}",
-                      victim.name_space, victim.name, answer.text);
-    if (answer.evicted == kube::EvictionOutcome::Refused && api_.warn) api_.warn(why);
-    spared_[victim.uid] = {.until = now + options_.spared, .why = why};
+    why = fmt::format("{} would have to make room, but cannot be evicted now: {}",
+                      to_string(victim.pod), answer.text);
+    if (answer.evicted == kube::EvictionOutcome::Refused && api_.warn)
+      api_.warn("pod cannot be evicted now", victim.pod, Error(Errc::Denied, answer.text));
+    spared_[victim.pod.uid] = {.until = now + options_.spared, .why = why};
     return false;
   }
   return true;
@@ -258,12 +252,12 @@ Evictor::Outcome Evictor::evict_all(WaitingPod& waiting, const PreemptionPlan& r
   std::string why;
   for (const auto& victim : room.victims) {
     if (evict(waiting, room, victim, now, why)) continue;
-    cache_.end_nomination(ask.uid);  // choose again, with the pods that are already ending
+    cache_.end_nomination(ask.pod.uid);  // choose again, with the pods that are already ending
     return {kSoon, std::move(why)};
   }
   waiting.idle = 0;
   if (const auto told = api_.nominate(ask, room.node); !told.ok() && api_.warn)
-    api_.warn(fmt::format("pod {}/{}: {}", ask.name_space, ask.name, told.error().text()));
+    api_.warn("cannot nominate a node", ask.pod, told.error());
   report_to_pod(ask, room, placement);
   return {doubled(options_.again, waiting.times++), sentence(room, placement)};
 }
@@ -274,8 +268,7 @@ bool Evictor::evict(const WaitingPod& waiting, const PreemptionPlan& room, const
     why = "this replica of the scheduler is no longer the leader";
     return false;
   }
-  const auto answer =
-      api_.evict({.name_space = victim.name_space, .pod = victim.name, .uid = victim.uid});
+  const auto answer = api_.evict({.pod = victim.pod});
   switch (answer.evicted) {
     case kube::EvictionOutcome::Done:
       counters_.evicted.fetch_add(1, std::memory_order_relaxed);
@@ -286,8 +279,8 @@ bool Evictor::evict(const WaitingPod& waiting, const PreemptionPlan& room, const
     case kube::EvictionOutcome::Protected:
     case kube::EvictionOutcome::Refused: break;
   }
-  why = fmt::format("{}/{} cannot be evicted now: {}", victim.name_space, victim.name, answer.text);
-  spared_[victim.uid] = {.until = now + options_.spared, .why = why};
+  why = fmt::format("{} cannot be evicted now: {}", to_string(victim.pod), answer.text);
+  spared_[victim.pod.uid] = {.until = now + options_.spared, .why = why};
   return false;
 }
 
@@ -298,9 +291,7 @@ bool Evictor::may_send() const {
 
 void Evictor::report_to_pod(const podspec::PodRequest& ask, const PreemptionPlan& room,
                             const podspec::Placement& placement) const {
-  api_.tell({.name_space = ask.name_space,
-             .name = ask.name,
-             .uid = ask.uid,
+  api_.tell({.object = ask.pod,
              .reason = "MakingRoom",
              .message = sentence(room, placement),
              .component = "gantry-scheduler"});
@@ -308,15 +299,12 @@ void Evictor::report_to_pod(const podspec::PodRequest& ask, const PreemptionPlan
 
 void Evictor::report_to_victim(const podspec::PodRequest& ask, const PreemptionPlan& room,
                                const Victim& victim) const {
-  api_.tell(
-      {.name_space = victim.name_space,
-       .name = victim.name,
-       .uid = victim.uid,
-       .reason = "Preempted",
-       .message = fmt::format("evicted to make room on a GPU of node {} for pod {}/{}, whose "
-                              "priority {} is higher than {}",
-                              room.node, ask.name_space, ask.name, ask.priority, victim.priority),
-       .component = "gantry-scheduler"});
+  api_.tell({.object = victim.pod,
+             .reason = "Preempted",
+             .message = fmt::format("evicted to make room on a GPU of node {} for pod {}, whose "
+                                    "priority {} is higher than {}",
+                                    room.node, to_string(ask.pod), ask.priority, victim.priority),
+             .component = "gantry-scheduler"});
 }
 
 }  // namespace gantry::scheduler

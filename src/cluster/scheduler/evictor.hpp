@@ -6,6 +6,7 @@
 // between: the next leader counts evicted pods as ending.
 #pragma once
 
+#include "base/log/log.hpp"
 #include "cluster/scheduler/cluster_cache.hpp"
 #include "cluster/scheduler/counters.hpp"
 #include "cluster/scheduler/extender.hpp"
@@ -33,7 +34,7 @@ struct EvictApi {
   // every replica, also the next leader, keeps a card for it.
   std::function<Status(const podspec::PodRequest& ask, const std::string& node)> nominate;
   std::function<void(kube::Event)> tell;
-  std::function<void(const std::string& trouble)> warn;
+  std::function<void(LogText text, const kube::PodRef& pod, const Error& error)> warn;
 };
 
 struct EvictorOptions {

@@ -51,7 +51,7 @@ class EvictorTest : public ::testing::Test {
         .lead = [this]() -> Result<milliseconds> { return lead; },
         .nominate = [this](const podspec::PodRequest& asked, const std::string& node) -> Status {
           first.nominated = node;
-          EXPECT_EQ(asked.uid, first.uid);
+          EXPECT_EQ(asked.pod.uid, first.uid);
           tell(first);
           return {};
         },
@@ -59,11 +59,11 @@ class EvictorTest : public ::testing::Test {
         .warn = {}};
   }
   kube::EvictionResult evict(const kube::Eviction& eviction) {
-    if (protected_.contains(eviction.uid))
+    if (protected_.contains(eviction.pod.uid))
       return {kube::EvictionOutcome::Protected, "the budget is spent"};
     if (eviction.mode == kube::Eviction::Mode::Ask) return {kube::EvictionOutcome::Done, ""};
-    evicted.push_back(eviction.uid);
-    auto terminating = on(eviction.uid, eviction.uid == "a" ? 0 : 1);
+    evicted.push_back(eviction.pod.uid);
+    auto terminating = on(eviction.pod.uid, eviction.pod.uid == "a" ? 0 : 1);
     terminating.deletion_time = kGoing;
     tell(terminating);
     return {kube::EvictionOutcome::Done, ""};
@@ -97,12 +97,12 @@ TEST_F(EvictorTest, OnePodGoesAndItsRoomIsKeptAndBothAreTold) {
   EXPECT_EQ(first.nominated, "n");
   EXPECT_EQ(counters.evicted.load(), 1U);
   ASSERT_EQ(events.size(), 2U);
-  EXPECT_EQ(events[0].name, "pod-a");
+  EXPECT_EQ(events[0].object.name, "pod-a");
   EXPECT_EQ(events[0].reason, "Preempted");
   EXPECT_EQ(events[0].message,
             "evicted to make room on a GPU of node n for pod team/pod-first, whose priority 100 is "
             "higher than 0");
-  EXPECT_EQ(events[1].name, "pod-first");
+  EXPECT_EQ(events[1].object.name, "pod-first");
   EXPECT_EQ(events[1].message,
             "team/pod-a of lower priority is evicted from GPU 0 of node n to make room for this "
             "pod; the room is kept for it");

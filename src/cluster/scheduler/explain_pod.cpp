@@ -2,29 +2,34 @@
 #include "cluster/scheduler/explain_pod.hpp"
 
 #include "base/core/printable.hpp"
-#include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace gantry::scheduler {
 namespace {
 
-std::string reason_json(const NodeReason& reason) {
-  if (reason.fits) {
-    return fmt::format(R"({{"node":{},"fits":true,"score":{}}})", json::quote(reason.node),
-                       reason.score);
-  }
-  return fmt::format(R"({{"node":{},"fits":false,"preemptible":{},"reason":{}}})",
-                     json::quote(reason.node), reason.resolvable, json::quote(reason.sentence));
+void write_reason(json::Writer& out, const NodeReason& reason) {
+  out.object([&] {
+    out.member("node", reason.node);
+    out.member("fits", reason.fits);
+    if (reason.fits) {
+      out.member("score", reason.score);
+    } else {
+      out.member("preemptible", reason.resolvable);
+      out.member("reason", reason.sentence);
+    }
+  });
 }
 
 }  // namespace
 
 PodReasons explain_pod(const ClusterCache& cache, const podspec::PodRequest& ask) {
-  PodReasons reasons{.name_space = ask.name_space, .name = ask.name, .uid = ask.uid};
+  PodReasons reasons{.pod = ask.pod};
   const auto names = cache.nodes();
   const std::vector<std::string_view> views(names.begin(), names.end());
   std::vector<placement::Fit> fits;
@@ -45,17 +50,22 @@ PodReasons explain_pod(const ClusterCache& cache, const podspec::PodRequest& ask
 }
 
 std::string to_json(const PodReasons& reasons) {
-  std::string nodes;
-  for (const auto& reason : reasons.nodes)
-    nodes += fmt::format("{}{}", nodes.empty() ? "" : ",", reason_json(reason));
-  return fmt::format(
-      R"({{"namespace":{},"name":{},"uid":{},"node":{},"problem":{},"room":{},"nodes":[{}]}})",
-      json::quote(reasons.name_space), json::quote(reasons.name), json::quote(reasons.uid),
-      json::quote(reasons.on_node), json::quote(reasons.problem), json::quote(reasons.room), nodes);
+  json::Writer out;
+  out.object([&] {
+    out.member("namespace", reasons.pod.name_space);
+    out.member("name", reasons.pod.name);
+    out.member("uid", reasons.pod.uid);
+    out.member("node", reasons.on_node);
+    out.member("problem", reasons.problem);
+    out.member("room", reasons.room);
+    out.array("nodes", reasons.nodes, [&](const auto& reason) { write_reason(out, reason); });
+  });
+  return std::move(out).text();
 }
 
 std::string to_text(const PodReasons& reasons) {
-  auto text = fmt::format("{}/{}: ", printable(reasons.name_space), printable(reasons.name));
+  auto text =
+      fmt::format("{}/{}: ", printable(reasons.pod.name_space), printable(reasons.pod.name));
   if (!reasons.problem.empty()) return text + printable(reasons.problem) + "\n";
   if (!reasons.on_node.empty())
     return text + fmt::format("is on node {}\n", printable(reasons.on_node));

@@ -4,6 +4,7 @@
 
 #include "cluster/podspec/request.hpp"
 #include "cluster/scheduler/cluster_cache.hpp"
+#include "net/kube/object_ref.hpp"
 
 #include <string>
 #include <vector>
@@ -19,9 +20,7 @@ struct NodeReason {
 };
 
 struct PodReasons {
-  std::string name_space;
-  std::string name;
-  std::string uid;
+  kube::PodRef pod;
   std::string on_node;  // its node; "": none yet
   std::string problem;  // the request is not valid; then `nodes` is empty
   std::string room;     // what is being done to make room for it, or why nothing is; "": nothing

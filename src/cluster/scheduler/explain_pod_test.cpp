@@ -38,15 +38,15 @@ TEST(PodReasons, OneLineForEachNodeWhereItFitsFirst) {
 }
 
 TEST(PodReasons, WhatIsDoneToMakeRoomIsALineOfItsOwn) {
-  const PodReasons reasons{.name_space = "team", .name = "a", .room = "team/b is evicted"};
+  const PodReasons reasons{.pod = {.name_space = "team", .name = "a"}, .room = "team/b is evicted"};
   EXPECT_THAT(to_text(reasons), HasSubstr("fits on 0 of 0 nodes\nroom: team/b is evicted\n"));
   EXPECT_EQ(parsed(to_json(reasons))["room"].string(), "team/b is evicted");
 }
 
 TEST(PodReasons, APodThatIsSomewhereSaysWhere) {
-  EXPECT_EQ(to_text({.name_space = "team", .name = "a", .on_node = "n1"}),
+  EXPECT_EQ(to_text({.pod = {.name_space = "team", .name = "a"}, .on_node = "n1"}),
             "team/a: is on node n1\n");
-  EXPECT_EQ(to_text({.name_space = "team", .name = "a", .problem = "no\nsuch"}),
+  EXPECT_EQ(to_text({.pod = {.name_space = "team", .name = "a"}, .problem = "no\nsuch"}),
             "team/a: no\\x0asuch\n");
 }
 

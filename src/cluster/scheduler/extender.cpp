@@ -2,6 +2,7 @@
 #include "cluster/scheduler/extender.hpp"
 
 #include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "cluster/report/report.hpp"
 
 #include <fmt/format.h>
@@ -20,9 +21,9 @@ InvalidRequest invalid_request_of(std::string_view pod, std::string sentence) {
   const auto parsed = json::Document::parse(std::string(pod));
   if (!parsed.ok()) return bad;
   const auto metadata = (*parsed)["metadata"];
-  bad.uid = metadata["uid"].string().value_or("");
-  bad.name_space = metadata["namespace"].string().value_or("");
-  bad.name = metadata["name"].string().value_or("");
+  bad.pod.uid = metadata["uid"].string().value_or("");
+  bad.pod.name_space = metadata["namespace"].string().value_or("");
+  bad.pod.name = metadata["name"].string().value_or("");
   return bad;
 }
 
@@ -107,7 +108,7 @@ Result<std::string> Extender::filtered(std::string_view body, bool& full) {
 
 // True if the pod fits on no node, and on some node only other pods block it.
 bool Extender::report_unschedulable(const CachedFilter& asked) const {
-  if (!asked.ask || asked.ask->uid.empty() || !callbacks_.full) return false;
+  if (!asked.ask || asked.ask->pod.uid.empty() || !callbacks_.full) return false;
   UnschedulablePod full;
   for (std::size_t i = 0; i < asked.fits.size(); ++i) {
     const auto refusal = asked.fits[i].refusal;
@@ -140,7 +141,7 @@ std::string Extender::answer_of(CachedFilter& asked) const {
                           .resolvable = placement::resolvable(refusal)};
   }
   std::string soon;
-  if (const auto nomination = cache_.nomination(asked.ask->uid)) {
+  if (const auto nomination = cache_.nomination(asked.ask->pod.uid)) {
     soon = json::quote("pods on its GPUs are ending to make room for this one");
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (names[i] == nomination->node && answer.verdicts[i].reason != nullptr)
@@ -148,7 +149,7 @@ std::string Extender::answer_of(CachedFilter& asked) const {
     }
   }
   std::string unsettled;
-  if (const auto node = cache_.node_of_unknown_binding(asked.ask->uid)) {
+  if (const auto node = cache_.node_of_unknown_binding(asked.ask->pod.uid)) {
     unsettled = json::quote(
         fmt::format("a Binding to node {} was sent, and its result is not known yet", *node));
     for (std::size_t i = 0; i < names.size(); ++i) {
@@ -201,7 +202,7 @@ http::Response Extender::prioritize(std::string_view body) {
       fits.assign(args->names.size(), {});
     }
   }
-  std::string out;
+  std::string out;  // by hand, as in extender_wire_write.cpp
   out.reserve(args->names.size() * 56 + 2);
   out += '[';
   for (std::size_t i = 0; i < args->names.size(); ++i) {
@@ -241,7 +242,12 @@ namespace {
 
 // An empty list before the nodes are read would look like a cluster without nodes.
 http::Response not_inspected(std::string_view why, int status) {
-  return json_response(fmt::format(R"({{"nodes":[],"error":{}}})", json::quote(why)), status);
+  json::Writer out;
+  out.object([&] {
+    out.array("nodes", [] {});
+    out.member("error", why);
+  });
+  return json_response(std::move(out).text(), status);
 }
 
 }  // namespace

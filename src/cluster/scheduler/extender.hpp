@@ -8,6 +8,7 @@
 #include "cluster/scheduler/counters.hpp"
 #include "cluster/scheduler/extender_wire.hpp"
 #include "net/http/message.hpp"
+#include "net/kube/object_ref.hpp"
 
 #include <functional>
 #include <memory>
@@ -21,9 +22,7 @@ namespace gantry::scheduler {
 
 // A pod whose request is not valid.
 struct InvalidRequest {
-  std::string uid;
-  std::string name_space;
-  std::string name;
+  kube::PodRef pod;
   std::string sentence;
 };
 

@@ -76,7 +76,7 @@ TEST_F(ExtenderTest, APodThatOnlyOthersStandInTheWayOfIsToldOf) {
   put("b", "large", "GPU-large-1", 70);
   filter(pod_text({.uid = "u9", .gpu_mem = "12"}));
   ASSERT_EQ(full.size(), 1U);
-  EXPECT_EQ(full[0].ask.uid, "u9");
+  EXPECT_EQ(full[0].ask.pod.uid, "u9");
   EXPECT_THAT(full[0].nodes, ElementsAre("small", "large"));
   filter(pod_text({.gpu_mem = "200"}));
   EXPECT_EQ(full.size(), 1U) << "no card is that large";
@@ -86,7 +86,8 @@ TEST_F(ExtenderTest, WhoHasRoomMadeForItHearsThat) {
   put("low", "small", "GPU-small-0", 10);
   const auto ask =
       **podspec::parse_request(pod_object({.uid = "u9", .gpu_mem = "12", .priority = 9}).root());
-  ASSERT_TRUE(cache.add_nomination(ask, {.node = "small", .victims = {{.uid = "low"}}}, {}).ok());
+  ASSERT_TRUE(
+      cache.add_nomination(ask, {.node = "small", .victims = {{.pod = {.uid = "low"}}}}, {}).ok());
   const auto answer =
       filter(pod_text({.uid = "u9", .gpu_mem = "12", .priority = 9}), R"(["small"])");
   EXPECT_THAT(answer["FailedNodes"]["small"].string().value_or(""), HasSubstr("make room"));
@@ -136,8 +137,8 @@ TEST_F(ExtenderTest, ABadAskIsRefusedOnEveryNodeWithItsSentenceAndTold) {
   EXPECT_THAT(answer["NodeNames"].strings(), IsEmpty());
   EXPECT_EQ(answer["FailedAndUnresolvableNodes"].size(), 4U);
   ASSERT_EQ(bad.size(), 1U);
-  EXPECT_EQ(bad[0].uid, "odd");
-  EXPECT_EQ(bad[0].name, "pod-odd");
+  EXPECT_EQ(bad[0].pod.uid, "odd");
+  EXPECT_EQ(bad[0].pod.name, "pod-odd");
   EXPECT_EQ(answer["FailedAndUnresolvableNodes"]["small"].string(), bad[0].sentence);
 }
 

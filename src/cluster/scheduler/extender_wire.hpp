@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "net/kube/object_ref.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -28,9 +29,7 @@ struct ExtenderArgs {
 Result<ExtenderArgs> read_args(std::string_view body);
 
 struct ExtenderBindingArgs {
-  std::string pod;
-  std::string name_space;
-  std::string uid;
+  kube::PodRef pod;
   std::string node;
 };
 Result<ExtenderBindingArgs> read_bind_args(std::string_view body);

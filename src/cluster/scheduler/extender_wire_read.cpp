@@ -159,13 +159,14 @@ Result<ExtenderBindingArgs> read_bind_args(std::string_view body) {
   ExtenderBindingArgs args;
   JsonCursor scan(body);
   const bool good = scan.members([&](std::string_view key) {
-    if (same_word(key, "PodName")) return read_text(scan, args.pod);
-    if (same_word(key, "PodNamespace")) return read_text(scan, args.name_space);
-    if (same_word(key, "PodUID")) return read_text(scan, args.uid);
+    if (same_word(key, "PodName")) return read_text(scan, args.pod.name);
+    if (same_word(key, "PodNamespace")) return read_text(scan, args.pod.name_space);
+    if (same_word(key, "PodUID")) return read_text(scan, args.pod.uid);
     if (same_word(key, "Node")) return read_text(scan, args.node);
     return scan.skip().has_value();
   });
-  if (!good || !scan.at_end() || args.pod.empty() || args.name_space.empty() || args.node.empty())
+  if (!good || !scan.at_end() || args.pod.name.empty() || args.pod.name_space.empty() ||
+      args.node.empty())
     return no_request("bind");
   return args;
 }

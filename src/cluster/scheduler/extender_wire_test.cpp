@@ -97,9 +97,9 @@ TEST(ReadBindArgs, TakesAllFour) {
   const auto args =
       read_bind_args(R"({"PodName":"p","PodNamespace":"ns","PodUID":"u","Node":"n"})");
   ASSERT_TRUE(args.ok());
-  EXPECT_EQ(args->pod, "p");
-  EXPECT_EQ(args->name_space, "ns");
-  EXPECT_EQ(args->uid, "u");
+  EXPECT_EQ(args->pod.name, "p");
+  EXPECT_EQ(args->pod.name_space, "ns");
+  EXPECT_EQ(args->pod.uid, "u");
   EXPECT_EQ(args->node, "n");
   EXPECT_FALSE(read_bind_args(R"({"PodName":"p"})").ok());
 }

@@ -7,7 +7,6 @@
 namespace gantry::scheduler {
 namespace {
 
-constexpr std::chrono::seconds kCare{1};
 constexpr std::chrono::hours kForEver{24};
 constexpr std::chrono::seconds kHandOn{9};  // a Binding, and reading the pod
 constexpr std::chrono::seconds kAskLeader{2};
@@ -17,12 +16,12 @@ constexpr std::chrono::seconds kAskLeader{2};
 void Scheduler::Impl::lead_changed(bool leading, const std::string& holder) {
   if (leading) {
     log_.info("lease", "this replica is the leader");
+  } else if (holder.empty()) {
+    log_.info("lease", "there is no leader");
   } else {
-    log_.info("lease",
-              holder.empty() ? "there is no leader" : fmt::format("{} is the leader", holder));
+    log_.info("lease", "another replica is the leader", {{"leader", holder}});
   }
-  const std::lock_guard hold(reconcile_mutex_);
-  reconcile_wake_.notify_all();
+  reconciler_.wake();
 }
 
 Result<std::chrono::milliseconds> Scheduler::Impl::lead() const {
@@ -69,7 +68,7 @@ http::Response Scheduler::Impl::bind(const http::Request& request) {
   if (!leader) return binder_.bind(request.body);  // which reports the leader
   auto answer = forward_to_leader(*leader, request, kHandOn);
   if (answer.ok()) return *std::move(answer);
-  log_.warning("bind", answer.error().text());
+  log_.warning("bind", "cannot forward to the leader", {{"err", answer.error()}});
   return json_response(write_bind(answer.error().text()), 500);
 }
 
@@ -77,39 +76,23 @@ std::uint64_t Scheduler::Impl::term() const {
   return elector_ ? elector_->term() : 0;
 }
 
-bool Scheduler::Impl::resync() {
+Status Scheduler::Impl::resync() {
   const auto begun = term();
-  if (begun == read_.load() || !not_ready().empty()) return true;
-  const auto read = apis_.with([&](kube::Api& api) {
-    return read_bound_pods(api, cache_, std::chrono::steady_clock::now());
-  });
-  if (!read.ok()) {
-    log_.warning("lease", fmt::format("reading the pods again: {}", read.error().text()));
-    return false;
-  }
+  if (begun == read_.load() || !not_ready().empty()) return {};
+  GANTRY_CHECK(apis_
+                   .with([&](kube::Api& api) {
+                     return read_bound_pods(api, cache_, std::chrono::steady_clock::now());
+                   })
+                   .in("reading the pods again"));
   read_.store(begun);
-  return true;
+  return {};
 }
 
 // In its own thread, because evictions wait for the API server.
-void Scheduler::Impl::preempt_lower_priority(const std::stop_token& stop) {
-  while (!stop.stop_requested()) {
-    const auto unix_s = std::chrono::duration_cast<std::chrono::seconds>(
-        std::chrono::system_clock::now().time_since_epoch());
-    evictor_.reconcile(std::chrono::steady_clock::now(), unix_s.count());
-    std::unique_lock hold(reconcile_mutex_);
-    reconcile_wake_.wait_for(hold, stop, kCare, [] { return false; });
-  }
-}
-
-void Scheduler::Impl::reconcile_loop(const std::stop_token& stop) {
-  while (!stop.stop_requested()) {
-    const bool well = resync();
-    binder_.reconcile(std::chrono::steady_clock::now());
-    std::unique_lock hold(reconcile_mutex_);
-    reconcile_wake_.wait_for(hold, stop, kCare,
-                             [&] { return well && term() != read_.load() && not_ready().empty(); });
-  }
+void Scheduler::Impl::preempt_lower_priority() {
+  const auto unix_s = std::chrono::duration_cast<std::chrono::seconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  evictor_.reconcile(std::chrono::steady_clock::now(), unix_s.count());
 }
 
 }  // namespace gantry::scheduler

@@ -6,6 +6,7 @@
 #include "cluster/scheduler/cluster_cache.hpp"
 #include "cluster/scheduler/cluster_watcher.hpp"
 #include "cluster/scheduler/counters.hpp"
+#include "net/prometheus/metrics_writer.hpp"
 
 #include <string>
 #include <vector>
@@ -18,14 +19,14 @@ struct MetricsInput {
   std::vector<ClusterWatcher::Kind> kinds;
 };
 
+// Never grows beyond kPageLimit: further series are left out, and then gantry_series_left_out says
+// how many.
+inline constexpr std::size_t kPageLimit = std::size_t{256} << 20;
 std::string page(const ClusterCache& cache, const SchedulerCounters& counters,
                  const MetricsInput& facts);
 
-void append_gpu_metrics(std::string& page, const ClusterCache& cache);
-void append_scheduler_metrics(std::string& page, const ClusterCache& cache,
-                              const SchedulerCounters& counters, const MetricsInput& facts);
-
-// Escapes backslash, quote and newline for a label value.
-std::string label(std::string_view value);
+void add_gpu_metrics(prometheus::MetricsWriter& page, const ClusterCache& cache);
+void add_scheduler_metrics(prometheus::MetricsWriter& page, const ClusterCache& cache,
+                           const SchedulerCounters& counters, const MetricsInput& facts);
 
 }  // namespace gantry::scheduler

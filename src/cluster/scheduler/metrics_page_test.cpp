@@ -63,9 +63,5 @@ TEST(Page, CountsAnswersInBucketsThatAddUp) {
   EXPECT_THAT(text, HasSubstr("gantry_scheduler_leader 1\n"));
 }
 
-TEST(Page, ANameCannotBreakOutOfItsLabel) {
-  EXPECT_EQ(label("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
-}
-
 }  // namespace
 }  // namespace gantry::scheduler

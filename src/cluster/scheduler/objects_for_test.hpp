@@ -23,7 +23,7 @@ inline json::Document parsed(const std::string& text) {
 inline json::Document node_object(const std::string& name, const std::vector<std::uint64_t>& gib) {
   podspec::NodeInfo facts{.name = name};
   for (std::uint32_t i = 0; i < gib.size(); ++i) {
-    facts.cards.push_back({.uuid = fmt::format("GPU-{}-{}", name, i),
+    facts.cards.push_back({.uuid = {fmt::format("GPU-{}-{}", name, i)},
                            .index = i,
                            .mib = gib[i] * 1024,
                            .model = "NVIDIA H200"});
@@ -77,7 +77,7 @@ inline json::Document pod_object(const TestPod& sketch) {
 // The annotation of a pod that has `gib` GiB of one card.
 inline std::string on_card(const std::string& uuid, std::uint64_t gib) {
   return podspec::to_json(podspec::Placement{
-      {.container = "main", .parts = {{.uuid = uuid, .index = 0, .mib = gib * 1024}}}});
+      {.container = "main", .parts = {{.uuid = {uuid}, .index = 0, .mib = gib * 1024}}}});
 }
 
 }  // namespace gantry::scheduler

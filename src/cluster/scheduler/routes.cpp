@@ -33,8 +33,11 @@ std::string Scheduler::Impl::not_ready() const {
       missing);
 }
 
-http::Response Scheduler::Impl::ready() const {
+// A pod that is ready gets the API server's admission requests, so the webhook must listen first.
+http::Response Scheduler::Impl::ready() {
   auto why = not_ready();
+  if (why.empty() && !webhook_listens())
+    why = "the webhook does not listen yet: it waits for its certificate; the log says why";
   return why.empty() ? text_response("ok\n") : text_response(why + "\n", 503);
 }
 
@@ -48,9 +51,9 @@ std::string Scheduler::Impl::metrics() const {
 Result<PodReasons> Scheduler::Impl::reasons(const std::string& name_space, const std::string& pod) {
   GANTRY_TRY(const auto object,
              apis_.with([&](kube::Api& api) { return api.get(kube::pod_path(name_space, pod)); }));
-  PodReasons reasons{.name_space = name_space,
-                     .name = pod,
-                     .uid = object["metadata"]["uid"].string().value_or(""),
+  PodReasons reasons{.pod = {.uid = object["metadata"]["uid"].string().value_or(""),
+                             .name_space = name_space,
+                             .name = pod},
                      .on_node = object["spec"]["nodeName"].string().value_or("")};
   const auto ask = podspec::parse_request(object.root());
   if (!ask.ok()) {
@@ -63,7 +66,7 @@ Result<PodReasons> Scheduler::Impl::reasons(const std::string& name_space, const
   }
   if (reasons.on_node.empty()) {
     reasons.nodes = explain_pod(cache_, **ask).nodes;
-    reasons.room = evictor_.progress(reasons.uid);
+    reasons.room = evictor_.progress(reasons.pod.uid);
   }
   return reasons;
 }
@@ -112,9 +115,8 @@ std::vector<http::Route> Scheduler::Impl::routes() {
        [this](const http::Request& request) { return why(request); }},
       {"GET", "/metrics",
        [this](const http::Request&) {
-         return http::Response{
-             .headers = {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}},
-             .body = metrics()};
+         return http::Response{.headers = {{"Content-Type", std::string(prometheus::kContentType)}},
+                               .body = metrics()};
        }},
       {"GET", "/version", [](const http::Request&) { return text_response(GANTRY_VERSION); }},
       {"GET", "/healthz", [](const http::Request&) { return text_response("ok\n"); }},

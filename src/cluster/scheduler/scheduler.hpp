@@ -3,9 +3,9 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "base/log/log.hpp"
+#include "cluster/admission/admission.hpp"
 #include "cluster/placement/cluster.hpp"
-#include "cluster/scheduler/logger.hpp"
-#include "cluster/webhook/admission.hpp"
 #include "cluster/webhook/rotator.hpp"
 #include "net/http/server.hpp"
 #include "net/kube/client_config.hpp"
@@ -22,7 +22,7 @@ enum class Election : std::uint8_t { Off, On };
 
 struct WebhookOptions {
   http::Address address{.host = "", .port = 8443};
-  webhook::Policy policy;
+  admission::Policy policy;
   // A certificate from elsewhere; empty: our own, renewed automatically.
   http::ServerIdentity given;
   webhook::RotationOptions certificate;
@@ -42,7 +42,7 @@ struct SchedulerOptions {
 class Scheduler {
  public:
   // Listens at once, and is ready when the state of the cluster has been read.
-  static Result<std::unique_ptr<Scheduler>> start(SchedulerOptions options, Logger log);
+  static Result<std::unique_ptr<Scheduler>> start(SchedulerOptions options, Log log);
   ~Scheduler();  // calls stop()
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;

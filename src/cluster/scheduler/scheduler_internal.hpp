@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/sys/background_task.hpp"
+#include "cluster/admission/admission.hpp"
 #include "cluster/scheduler/api_pool.hpp"
 #include "cluster/scheduler/binder.hpp"
 #include "cluster/scheduler/cluster_cache.hpp"
@@ -10,16 +12,12 @@
 #include "cluster/scheduler/explain_pod.hpp"
 #include "cluster/scheduler/extender.hpp"
 #include "cluster/scheduler/scheduler.hpp"
-#include "cluster/webhook/admission.hpp"
 #include "cluster/webhook/rotator.hpp"
 #include "net/http/server.hpp"
 #include "net/kube/event.hpp"
 
 #include <atomic>
-#include <condition_variable>
 #include <mutex>
-#include <stop_token>
-#include <thread>
 
 namespace gantry::scheduler {
 
@@ -29,7 +27,7 @@ inline constexpr std::size_t kMemoryPerAddress = kMemoryLimit / 4 * 3;
 
 class Scheduler::Impl {
  public:
-  Impl(SchedulerOptions options, Logger log);
+  Impl(SchedulerOptions options, Log log);
   ~Impl() { stop(); }
   Status listen();
   void stop();
@@ -43,15 +41,14 @@ class Scheduler::Impl {
   http::Response filter(const http::Request& request);
   // The leader, if it is another reachable replica and has not forwarded this request to us.
   std::optional<http::Endpoint> other_leader(const http::Request& request) const;
-  void preempt_lower_priority(const std::stop_token& stop);
-  void reconcile_loop(const std::stop_token& stop);
-  bool resync();  // false: it failed and is tried again
+  void preempt_lower_priority();
+  Status resync();
   std::uint64_t term() const;
 
   // ---- pages (routes.cpp)
   std::vector<http::Route> routes();
   std::string not_ready() const;
-  http::Response ready() const;
+  http::Response ready();
   std::string metrics() const;
   http::Response why(const http::Request& request);
   Result<PodReasons> reasons(const std::string& name_space, const std::string& pod);
@@ -60,6 +57,7 @@ class Scheduler::Impl {
   http::Response admit_pod(const http::Request& request);
   void start_certificate_rotation();
   void serve_tls(const http::ServerIdentity& identity);
+  bool webhook_listens();  // true if there is no webhook
 
   BindApi api_calls();
   EvictApi evict_api();
@@ -67,7 +65,7 @@ class Scheduler::Impl {
   void report_bind_failure(const ExtenderBindingArgs& args, const Error& why);
 
   SchedulerOptions options_;
-  Logger log_;
+  Log log_;
   SchedulerCounters counters_;
   ClusterCache cache_;
   ApiPool apis_;
@@ -78,8 +76,8 @@ class Scheduler::Impl {
 
   // A new leader reads the state again before its first Binding: the term for which that is done.
   std::atomic<std::uint64_t> read_{0};
-  std::mutex reconcile_mutex_;
-  std::condition_variable_any reconcile_wake_;
+  sys::BackgroundTask reconciler_;  // before the elector, which wakes it until its own end
+  sys::BackgroundTask preemptor_;
 
   std::unique_ptr<ClusterWatcher> feed_;
   std::unique_ptr<kube::LeaderElector> elector_;
@@ -87,8 +85,6 @@ class Scheduler::Impl {
   std::mutex tls_mutex_;
   std::unique_ptr<http::Server> tls_server_;
   std::unique_ptr<webhook::CertificateRotator> certificate_;
-  std::jthread reconciler_;
-  std::jthread preemptor_;
   bool stopped_ = false;
 };
 

@@ -60,10 +60,9 @@ class ThreadsTest : public ::testing::Test {
       const auto body = fmt::format(R"({{"Pod":{},"NodeNames":["n1","n2"]}})", pod);
       EXPECT_EQ(extender.filter(body).status, 200);
       EXPECT_EQ(extender.prioritize(body).status, 200);
-      const ExtenderBindingArgs args{.pod = "pod-" + uid,
-                                     .name_space = "team",
-                                     .uid = uid,
-                                     .node = (binder_number + i) % 2 == 0 ? "n1" : "n2"};
+      const ExtenderBindingArgs args{
+          .pod = {.uid = uid, .name_space = "team", .name = "pod-" + uid},
+          .node = (binder_number + i) % 2 == 0 ? "n1" : "n2"};
       if (binder.bind(args).ok()) ++bound;
     }
   }
@@ -76,12 +75,12 @@ class ThreadsTest : public ::testing::Test {
       const auto now = std::chrono::steady_clock::now();
       if (const auto binding = server.next()) {
         const auto pod = pod_text(
-            {.uid = binding->uid,
+            {.uid = binding->pod.uid,
              .gpu_mem = "10",
              .node = binding->node,
              .placement = binding->annotations.at(std::string(podspec::kPlacementAnnotation))});
         EXPECT_TRUE(cache.set_pod(parsed(pod).root(), now).ok());
-        if (++seen % 3 == 0) cache.remove_pod(binding->uid, now);
+        if (++seen % 3 == 0) cache.remove_pod(binding->pod.uid, now);
       }
       EXPECT_TRUE(cache.set_node(node_object("n1", {kCard, kCard, kCard, kCard}).root()).ok());
       if (++round % 2 == 0) {

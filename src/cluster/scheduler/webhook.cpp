@@ -3,13 +3,11 @@
 // serves the extender's verbs, because HAMi's configurations use HTTPS for them.
 #include "cluster/scheduler/scheduler_internal.hpp"
 
-#include <fmt/format.h>
-
 namespace gantry::scheduler {
 
 http::Response Scheduler::Impl::admit_pod(const http::Request& request) {
   const Stopwatch watch(counters_.admit);
-  auto answer = webhook::review(request.body, options_.webhook->policy);
+  auto answer = admission::review(request.body, options_.webhook->policy);
   if (answer.ok()) return json_response(*std::move(answer));
   counters_.admit.failed();
   return text_response(answer.error().text() + "\n", 400);
@@ -27,7 +25,14 @@ void Scheduler::Impl::start_certificate_rotation() {
       [this](const webhook::ServingBundle& served) {
         serve_tls({.certificates = served.serving.certificate, .key = served.serving.key});
       },
-      [this](const Error& error) { log_.warning("webhook", error.text()); });
+      [this](const Error& error) {
+        log_.warning("webhook", "cannot renew the certificate", {{"err", error}});
+      });
+}
+
+bool Scheduler::Impl::webhook_listens() {
+  const std::lock_guard hold(tls_mutex_);
+  return !options_.webhook || tls_server_ != nullptr;
 }
 
 // At the start, and for every new certificate.
@@ -35,7 +40,7 @@ void Scheduler::Impl::serve_tls(const http::ServerIdentity& identity) {
   const std::lock_guard hold(tls_mutex_);
   if (tls_server_) {
     if (const auto replaced = tls_server_->replace(identity); !replaced.ok())
-      log_.warning("webhook", replaced.error().text());
+      log_.warning("webhook", "cannot use the new certificate", {{"err", replaced.error()}});
     return;
   }
   auto pages = routes();
@@ -50,11 +55,11 @@ void Scheduler::Impl::serve_tls(const http::ServerIdentity& identity) {
                                       .memory_per_address = kMemoryPerAddress},
                                      std::move(pages));
   if (!started.ok()) {
-    log_.warning("webhook", started.error().text());
+    log_.warning("webhook", "cannot listen", {{"err", started.error()}});
     return;
   }
   tls_server_ = *std::move(started);
-  log_.info("webhook", fmt::format("listening on port {}", tls_server_->port()));
+  log_.info("webhook", "listening", {{"port", tls_server_->port()}});
 }
 
 }  // namespace gantry::scheduler

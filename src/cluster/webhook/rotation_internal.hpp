@@ -27,7 +27,7 @@ Result<SecretContents> next_contents(const std::optional<SecretContents>& conten
                                      NextTrusted next_is_trusted);
 
 SecretContents parse_secret(const json::Document& secret);
-Result<std::string> new_secret(const RotationOptions& options, const SecretContents& contents);
+std::string new_secret(const RotationOptions& options, const SecretContents& contents);
 Result<std::string> updated_secret(const json::Document& secret, const SecretContents& contents);
 
 }  // namespace gantry::webhook

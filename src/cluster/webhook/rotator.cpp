@@ -3,13 +3,15 @@
 
 #include "base/core/base64.hpp"
 #include "base/core/text.hpp"
+#include "base/json/writer.hpp"
+#include "base/sys/background_task.hpp"
 #include "base/sys/stop_signal.hpp"
 #include "cluster/webhook/rotation_internal.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
-#include <thread>
 
 namespace gantry::webhook {
 namespace {
@@ -59,16 +61,23 @@ bool trusts(const Configuration& configuration, const std::string& certificate) 
 
 Status tell(kube::Api& api, const Configuration& configuration, const std::string& bundle) {
   const auto encoded = to_base64(bundle);
-  std::string webhooks;
-  for (const auto webhook : configuration.object["webhooks"]) {
-    const auto client = webhook["clientConfig"];
-    if (!client["service"] || client["caBundle"].string() == encoded) continue;
-    webhooks += fmt::format(R"({}{{"name":{},"clientConfig":{{"caBundle":"{}"}}}})",
-                            webhooks.empty() ? "" : ",", webhook["name"].raw(), encoded);
-  }
-  if (webhooks.empty()) return {};
-  GANTRY_TRY(const auto done, api.patch(configuration.path, kube::Patch::Strategic,
-                                        fmt::format(R"({{"webhooks":[{}]}})", webhooks)));
+  bool changes = false;
+  json::Writer out;
+  out.object([&] {
+    out.array("webhooks", [&] {
+      for (const auto webhook : configuration.object["webhooks"]) {
+        const auto client = webhook["clientConfig"];
+        if (!client["service"] || client["caBundle"].string() == encoded) continue;
+        changes = true;
+        out.object([&] {
+          out.raw_member("name", webhook["name"].raw());
+          out.object("clientConfig", [&] { out.member("caBundle", encoded); });
+        });
+      }
+    });
+  });
+  if (!changes) return {};
+  GANTRY_CHECK(api.patch(configuration.path, kube::Patch::Strategic, out.text()));
   return {};
 }
 
@@ -101,8 +110,7 @@ Result<SecretContents> keep(kube::Api& api, const RotationOptions& options, std:
   if (!secret.ok() && secret.error().code() != Errc::NotFound) return std::move(secret).error();
   if (!secret.ok()) {
     GANTRY_TRY(auto contents, next_contents(std::nullopt, options, now, NextTrusted::No));
-    GANTRY_TRY(const auto text, new_secret(options, contents));
-    GANTRY_TRY(const auto made, api.create(all, text));
+    GANTRY_CHECK(api.create(all, new_secret(options, contents)));
     return contents;
   }
   const auto before = parse_secret(*secret);
@@ -150,48 +158,39 @@ class CertificateRotator::Work {
       : options_(std::move(options)),
         changed_(std::move(changed)),
         trouble_(std::move(trouble)),
-        period_(period),
         api_(std::move(access), 10s, stop_.fd()),
-        thread_([this] { run(); }) {}
-
-  ~Work() {
-    stop_.raise();
-    thread_.join();
+        task_({.name = "certificates",
+               .period = period,
+               .retry = {.first = std::min(period, kSooner), .max = std::min(period, kSooner)},
+               .cancel = &stop_,
+               .on_error =
+                   [this](const Error& error, auto) {
+                     if (trouble_) trouble_(error);
+                   }},
+              [this](const std::stop_token&) { return look(); }) {
+    task_.start();
   }
 
  private:
-  void run() {
-    while (!stop_.raised()) {
-      const bool good = look();
-      stop_.sleep(good ? period_ : std::min(period_, kSooner));
+  Status look() {
+    GANTRY_TRY(auto served, rotate_once(api_, options_, unix_now()));
+    if (stop_.raised()) return {};
+    if (served.serving != serving_ || served.bundle != bundle_) {
+      serving_ = served.serving;
+      bundle_ = served.bundle;
+      changed_(served);
     }
-  }
-
-  bool look() {
-    auto served = rotate_once(api_, options_, unix_now());
-    if (stop_.raised()) return true;
-    if (!served.ok()) {
-      if (trouble_) trouble_(served.error());
-      return false;
-    }
-    if (served->serving != serving_ || served->bundle != bundle_) {
-      serving_ = served->serving;
-      bundle_ = served->bundle;
-      changed_(*served);
-    }
-    if (!served->configured.ok() && trouble_) trouble_(served->configured.error());
-    return served->configured.ok();
+    return std::move(served.configured);
   }
 
   const RotationOptions options_;
   const OnChange changed_;
   const OnError trouble_;
-  const std::chrono::milliseconds period_;
   sys::StopSignal stop_;
   kube::Api api_;
   KeyPair serving_;
   std::string bundle_;
-  std::thread thread_;  // last, because it uses everything above
+  sys::BackgroundTask task_;
 };
 
 CertificateRotator::CertificateRotator(kube::ClientConfig access, RotationOptions options,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/core/base64.hpp"
 #include "base/json/patch.hpp"
+#include "base/json/writer.hpp"
 #include "cluster/webhook/rotation_internal.hpp"
-
-#include <fmt/format.h>
 
 #include <utility>
 #include <vector>
@@ -40,16 +39,23 @@ SecretContents parse_secret(const json::Document& secret) {
   return contents;
 }
 
-Result<std::string> new_secret(const RotationOptions& options, const SecretContents& contents) {
-  std::string data;
-  for (const auto& [name, value] : members(contents)) {
-    if (value->empty()) continue;
-    data += fmt::format("{}\"{}\":\"{}\"", data.empty() ? "" : ",", name, to_base64(*value));
-  }
-  return fmt::format(
-      R"({{"apiVersion":"v1","kind":"Secret","type":"kubernetes.io/tls","metadata":{{"name":{},)"
-      R"("namespace":{},"labels":{{"app.kubernetes.io/part-of":"gantry"}}}},"data":{{{}}}}})",
-      json::quote(options.secret), json::quote(options.name_space), data);
+std::string new_secret(const RotationOptions& options, const SecretContents& contents) {
+  json::Writer out;
+  out.object([&] {
+    out.member("apiVersion", "v1");
+    out.member("kind", "Secret");
+    out.member("type", "kubernetes.io/tls");
+    out.object("metadata", [&] {
+      out.member("name", options.secret);
+      out.member("namespace", options.name_space);
+      out.object("labels", [&] { out.member("app.kubernetes.io/part-of", "gantry"); });
+    });
+    out.object("data", [&] {
+      for (const auto& [name, value] : members(contents))
+        if (!value->empty()) out.member(name, to_base64(*value));
+    });
+  });
+  return std::move(out).text();
 }
 
 Result<std::string> updated_secret(const json::Document& secret, const SecretContents& contents) {

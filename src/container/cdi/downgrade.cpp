@@ -116,7 +116,21 @@ class Conversion {
     edits.intel_rdt.reset();
   }
 
-  Status drop_host_paths(Edits& edits) const {
+  // A second name for a node that the container has anyway, such as those below /dev/dri/by-path,
+  // is not worth a refusal.
+  void drop_second_names(Edits& edits) {
+    const auto nodes = edits.device_nodes;
+    const auto is_second = [&](const auto& node) {
+      return !node.host_path.empty() && node.host_path != node.path &&
+             std::any_of(nodes.begin(), nodes.end(),
+                         [&](const auto& other) { return other.path == node.host_path; });
+    };
+    if (std::erase_if(edits.device_nodes, is_second) != 0)
+      say("second names of nodes, such as those below /dev/dri/by-path, are dropped");
+  }
+
+  Status drop_host_paths(Edits& edits) {
+    drop_second_names(edits);
     for (auto& node : edits.device_nodes) {
       if (!node.host_path.empty() && node.host_path != node.path) {
         return refuse(fmt::format("node {} is {} on the host", node.path, node.host_path), kV05);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/core/text.hpp"
+#include "container/cdi/characters_internal.hpp"
 #include "container/cdi/field_reader_internal.hpp"
 
 #include <fmt/format.h>
@@ -19,10 +20,6 @@ bool is_yaml_boolean(std::string_view text) {
   constexpr std::array<std::string_view, 8> kWords{"yes", "no", "on",   "off",
                                                    "y",   "n",  "true", "false"};
   return std::find(kWords.begin(), kWords.end(), to_lower(text)) != kWords.end();
-}
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
 }
 
 // 010, 1e3, 0x1f, 1_000, .5: some readers parse these as numbers and change them before they become

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/cdi/names.hpp"
 
+#include "container/cdi/characters_internal.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,12 +10,8 @@
 namespace gantry::cdi {
 namespace {
 
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 bool is_alnum(char c) {
-  return is_letter(c) || (c >= '0' && c <= '9');
+  return is_letter(c) || is_digit(c);
 }
 
 enum class FirstCharacter : std::uint8_t { Letter, LetterOrDigit };

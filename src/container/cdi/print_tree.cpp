@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/core/text.hpp"
+#include "base/json/writer.hpp"
+#include "container/cdi/characters_internal.hpp"
 #include "container/cdi/output_tree_internal.hpp"
 
 #include <algorithm>
@@ -23,14 +25,6 @@ std::string quoted(std::string_view text) {
     }
   }
   return out + "\"";
-}
-
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
 }
 
 // Words that some YAML readers read as a boolean or null.
@@ -95,26 +89,20 @@ void yaml(std::string& out, const OutputTree& tree, std::size_t indent) {
   }
 }
 
-void json(std::string& out, const OutputTree& tree, std::size_t indent) {
-  if (tree.kind == OutputTree::Kind::Text) {
-    out += quoted(tree.text);
-  } else if (tree.kind == OutputTree::Kind::Literal) {
-    out += tree.text;
-  } else if (tree.children.empty()) {
-    out += empty_form(tree);
-  } else {
-    const bool list = tree.kind == OutputTree::Kind::List;
-    out += list ? "[" : "{";
-    for (std::size_t i = 0; i < tree.children.size(); ++i) {
-      out += i == 0 ? "\n" : ",\n";
-      out.append(indent + 2, ' ');
-      if (!list) out += quoted(tree.children[i].key) + ": ";
-      json(out, tree.children[i], indent + 2);
-    }
-    out += "\n";
-    out.append(indent, ' ');
-    out += list ? "]" : "}";
+void write_json(json::Writer& out, const OutputTree& tree) {
+  switch (tree.kind) {
+    case OutputTree::Kind::Text: return out.value(tree.text);
+    case OutputTree::Kind::Literal: return out.raw(tree.text);
+    case OutputTree::Kind::List:
+      return out.array(tree.children, [&](const OutputTree& child) { write_json(out, child); });
+    default: break;
   }
+  out.object([&] {
+    for (const auto& child : tree.children) {
+      out.key(child.key);
+      write_json(out, child);
+    }
+  });
 }
 
 }  // namespace
@@ -126,9 +114,9 @@ std::string print_yaml(const OutputTree& tree) {
 }
 
 std::string print_json(const OutputTree& tree) {
-  std::string out;
-  json(out, tree, 0);
-  return out + "\n";
+  json::Writer out(json::Layout::Indented);
+  write_json(out, tree);
+  return out.text() + "\n";
 }
 
 }  // namespace gantry::cdi

@@ -158,7 +158,7 @@ class JsonConverter {
   int line_ = 1;
 };
 
-Result<yaml::Value> tree_of_json(std::string_view text, std::string_view file) {
+Result<yaml::Value> parse_json_tree(std::string_view text, std::string_view file) {
   if (text.size() > kMaxSpecBytes) {
     return Error(Errc::Corrupt, fmt::format("{}: larger than {} KiB", file, kMaxSpecBytes >> 10U));
   }
@@ -173,10 +173,10 @@ Result<yaml::Value> tree_of_json(std::string_view text, std::string_view file) {
 }
 
 // A text that starts with a brace is JSON, or rarely YAML in flow style, which yaml-cpp reads.
-Result<yaml::Value> tree_of(std::string_view text, std::string_view file) {
+Result<yaml::Value> parse_tree(std::string_view text, std::string_view file) {
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && text[first] == '{') {
-    auto root = tree_of_json(text, file);
+    auto root = parse_json_tree(text, file);
     if (root.ok() || file.ends_with(".json")) return root;
   }
   return yaml::parse(text, file, kLimits);
@@ -185,7 +185,7 @@ Result<yaml::Value> tree_of(std::string_view text, std::string_view file) {
 }  // namespace
 
 Result<Spec> parse_spec(std::string_view text, std::string_view file) {
-  GANTRY_TRY(const auto root, tree_of(text, file));
+  GANTRY_TRY(const auto root, parse_tree(text, file));
   Decoder decoder;
   Spec spec;
   decoder.decode(root, spec);

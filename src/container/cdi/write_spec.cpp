@@ -3,6 +3,7 @@
 
 #include "base/core/text.hpp"
 #include "base/sys/replace_file.hpp"
+#include "base/sys/shell_command.hpp"
 #include "container/cdi/read.hpp"
 #include "container/cdi/validate.hpp"
 #include "container/cdi/version.hpp"
@@ -101,7 +102,7 @@ Error refusal(const sys::Host& host, const DuplicateFile& other, const std::stri
   const auto rest = fmt::format(
       "Run the command again with --take-over to rename it to {}.before-gantry, or remove it: "
       "sudo rm {}",
-      file, file);
+      file, sys::shell_word(file));
   if (other.path == target) {
     return {Errc::Exists,
             fmt::format("{} already exists, and another tool wrote it. {}", file, rest)};
@@ -137,6 +138,25 @@ Spec with_version(Spec spec) {
   return spec;
 }
 
+// The files that writing the specification would rename or hide.
+Result<Duplicates> plan_write(const sys::Host& host, const std::string& path, const Spec& spec,
+                              const WriteOptions& options) {
+  const auto problems = validate(with_version(spec));
+  if (!problems.empty()) {
+    return Error(
+        Errc::Invalid,
+        fmt::format("{} is unchanged, because engines would refuse the new specification: {}", path,
+                    fmt::join(problems, "; ")));
+  }
+  auto doubled = find_duplicates(host, path, spec.kind, options);
+  for (const auto& file : doubled.files) {
+    const bool may = options.others == ExistingSpecPolicy::TakeOver ||
+                     (options.others == ExistingSpecPolicy::TakeOverTarget && file.path == path);
+    if (!may) return refusal(host, file, path, spec.kind);
+  }
+  return doubled;
+}
+
 }  // namespace
 
 std::string to_text_with_marker(const Spec& spec, Format format) {
@@ -153,35 +173,29 @@ bool is_written_by_gantry(std::string_view text) {
   return spec.ok() && to_text(*spec, Format::Json) == text;
 }
 
+Status check_spec(const sys::Host& host, const std::string& path, const Spec& spec,
+                  const WriteOptions& options) {
+  GANTRY_TRY([[maybe_unused]] const auto plan, plan_write(host, path, spec, options));
+  return {};
+}
+
 Result<WriteResult> write_spec(const sys::Host& host, const std::string& path, const Spec& spec,
                                const WriteOptions& options) {
-  const auto problems = validate(with_version(spec));
-  if (!problems.empty()) {
-    return Error(
-        Errc::Invalid,
-        fmt::format("{} is unchanged, because engines would refuse the new specification: {}", path,
-                    fmt::join(problems, "; ")));
-  }
+  GANTRY_TRY(const auto doubled, plan_write(host, path, spec, options));
   const auto text = to_text_with_marker(spec, options.format.value_or(format_of(path)));
   WriteResult written;
-  const auto doubled = find_duplicates(host, path, spec.kind, options);
-  for (const auto& file : doubled.files) {
-    const bool may = options.others == ExistingSpecPolicy::TakeOver ||
-                     (options.others == ExistingSpecPolicy::TakeOverTarget && file.path == path);
-    if (!may) return refusal(host, file, path, spec.kind);
-    written.moved.push_back(file.path);
-  }
+  for (const auto& file : doubled.files) written.moved.push_back(file.path);
   for (const auto& file : doubled.hiding) {
     written.notes.push_back(
         fmt::format("{0} was also written by gantry and hides {1}; to use the new file, remove "
-                    "the other: sudo rm {0}",
-                    host.outside(file), host.outside(path)));
+                    "the other: sudo rm {2}",
+                    host.outside(file), host.outside(path), sys::shell_word(host.outside(file))));
   }
   for (const auto& file : doubled.hidden) {
     written.notes.push_back(fmt::format(
         "{} was also written by gantry and is now hidden by {}; it is no longer updated, "
         "remove it: sudo rm {}",
-        host.outside(file), host.outside(path), host.outside(file)));
+        host.outside(file), host.outside(path), sys::shell_word(host.outside(file))));
   }
   const auto old = host.read(path, kMaxSpecBytes);
   written.changed = !old.ok() || *old != text;

@@ -46,4 +46,8 @@ bool is_written_by_gantry(std::string_view text);
 Result<WriteResult> write_spec(const sys::Host& host, const std::string& path, const Spec& spec,
                                const WriteOptions& options = {});
 
+// The error that write_spec() would return before it writes anything.
+Status check_spec(const sys::Host& host, const std::string& path, const Spec& spec,
+                  const WriteOptions& options = {});
+
 }  // namespace gantry::cdi

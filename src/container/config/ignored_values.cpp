@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kKnownFlags{"no-additional-gids-for-device-nodes",
                                                       "disable-ipc-discoverer"};
-constexpr std::array<std::string_view, 3> kKnownHooks{"all", "update-ldcache",
-                                                      "enable-cuda-compat"};
+constexpr std::array<std::string_view, 4> kKnownHooks{"all", "update-ldcache", "enable-cuda-compat",
+                                                      "disable-device-node-modification"};
 
 bool among(const auto& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();

@@ -11,16 +11,16 @@ namespace gantry::driver_dir {
 Result<CurrentDriver> current(const sys::Host& host) {
   const auto link = host.link(plan::kCurrentDriverLink);
   if (!link.ok()) {
-    return Error(Errc::NotFound, fmt::format("the driver's files are not prepared ({}); run "
-                                             "`gantry cdi refresh`",
-                                             link.error().text()));
+    return Error(Errc::NotFound,
+                 fmt::format("the driver's files are not prepared ({})", link.error().text()))
+        .advise("run `gantry cdi refresh`");
   }
   const auto version = version_in_name(*link);
   if (version.empty()) {
     return Error(Errc::Corrupt,
-                 fmt::format("{} points to \"{}\", which is not a prepared directory; "
-                             "run `gantry cdi refresh`",
-                             host.outside(plan::kCurrentDriverLink), *link));
+                 fmt::format("{} points to \"{}\", which is not a prepared directory",
+                             host.outside(plan::kCurrentDriverLink), *link))
+        .advise("run `gantry cdi refresh`");
   }
   CurrentDriver found{.name = *link,
                       .directory = fmt::format("{}/{}", plan::kDriverDirectories, *link),

@@ -40,8 +40,9 @@ Status check_complete(const sys::Host& host, std::string_view name) {
     return {};
   }
   return Error(Errc::Corrupt,
-               fmt::format("{} is incomplete{}{}; run `gantry cdi refresh`", host.outside(path),
-                           text.ok() ? "" : ": ", text.ok() ? "" : text.error().text()));
+               fmt::format("{} is incomplete{}{}", host.outside(path), text.ok() ? "" : ": ",
+                           text.ok() ? "" : text.error().text()))
+      .advise("run `gantry cdi refresh`");
 }
 
 }  // namespace gantry::driver_dir

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/driver_dir/publish.hpp"
 
-#include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "base/sys/remove_tree.hpp"
 #include "container/driver_dir/current.hpp"
 #include "container/driver_dir/directory_lock_internal.hpp"
@@ -261,15 +261,18 @@ class DirectoryBuilder {
 
   // Starts with the name and ends with the brace that check_complete() expects.
   Status write_manifest(const std::string& way) const {
-    std::string text = fmt::format("{{\n  \"name\": {},\n  \"made_by\": {},\n  \"files\": [",
-                                   json::quote(sources_.name), json::quote(way));
-    bool first = true;
-    for (const auto& source : sources_.files) {
-      text += fmt::format("{}\n    {{\"path\": {}, \"size\": {}}}", first ? "" : ",",
-                          json::quote(source.file->path), source.status.st_size);
-      first = false;
-    }
-    text += "\n  ]\n}\n";
+    json::Writer out(json::Layout::Indented);
+    out.object([&] {
+      out.member("name", sources_.name);
+      out.member("made_by", way);
+      out.rows("files", sources_.files, [&](const SourceFile& source) {
+        out.object([&] {
+          out.member("path", source.file->path);
+          out.member("size", source.status.st_size);
+        });
+      });
+    });
+    const auto text = out.text() + "\n";
     const sys::UniqueFd fd(::openat(top_.get(), std::string(plan::kManifestName).c_str(),
                                     O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!fd.valid()) return Error::sys(errno, "create manifest.json");

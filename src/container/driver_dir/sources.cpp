@@ -16,7 +16,7 @@ namespace {
 using model::DriverFileKind;
 
 // Increase it when the layout of the directory changes, so that old directories are rebuilt.
-constexpr int kLayout = 2;
+constexpr int kLayout = 3;
 
 Status check_owner(const sys::Host& host, const SourceFile& source, uid_t owner) {
   const auto& status = source.status;

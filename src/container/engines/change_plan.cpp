@@ -31,14 +31,6 @@ auto named(const Table& table, std::string_view name, std::string_view what)
   return Error(Errc::Invalid, fmt::format("there is no {} `{}`; known: {}", what, name, all));
 }
 
-template <class Table, class Value>
-std::string_view name_in_table(const Table& table, Value value) {
-  for (const auto& [other, word] : table) {
-    if (other == value) return word;
-  }
-  return "";
-}
-
 // The name becomes a key of a configuration and, for CRI-O, a file name.
 Status check_name(std::string_view name) {
   const bool good = !name.empty() && name.size() <= 64 &&
@@ -82,6 +74,16 @@ Result<ChangePlan> make_plan(const sys::Host& host, const EngineOptions& options
     case Engine::Podman: return plan_podman(host, options);
   }
   return Error(Errc::Internal, "unknown engine");
+}
+
+std::string keep_program(const sys::Host& host, const std::string& program, std::string_view usual,
+                         std::vector<std::string>& notes) {
+  if (program.empty()) return std::string(usual);
+  const bool stale = program.starts_with('/') && program != kRuntimePath && !host.exists(program);
+  if (!stale) return program;
+  notes.push_back(fmt::format("the runtime's program was {}, which does not exist; it is now {}",
+                              program, usual));
+  return std::string(usual);
 }
 
 Result<std::optional<std::string>> read_optional(const sys::Host& host, const std::string& path) {

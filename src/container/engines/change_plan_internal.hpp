@@ -9,6 +9,22 @@ namespace gantry::engines {
 constexpr std::string_view kRuntimeProgram = "nvidia-container-runtime";
 constexpr std::string_view kRuntimePath = "/usr/bin/nvidia-container-runtime";
 constexpr std::string_view kHookPath = "/usr/bin/nvidia-container-runtime-hook";
+constexpr std::string_view kHookFile = "/usr/share/containers/oci/hooks.d/oci-nvidia-hook.json";
+constexpr std::size_t kMaxConfigFiles = 64;  // that an engine imports or reads from a directory
+
+// The word of a table of pairs that belongs to the value; "" if there is none.
+template <class Table, class Value>
+std::string_view name_in_table(const Table& table, Value value) {
+  for (const auto& [other, word] : table) {
+    if (other == value) return word;
+  }
+  return "";
+}
+
+// The path without its last part.
+inline std::string directory_of(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
 
 Result<ChangePlan> plan_docker(const sys::Host& host, const EngineOptions& options);
 Result<ChangePlan> plan_containerd(const sys::Host& host, const EngineOptions& options);
@@ -18,6 +34,11 @@ Result<ChangePlan> plan_podman(const sys::Host& host, const EngineOptions& optio
 // The JSON file for hooks.d: the classic hook for every container.
 FileChange hook_file(const EngineOptions& options, std::optional<std::string> before,
                      std::string path);
+
+// The program of a runtime that an engine already has: kept if it exists, because the administrator
+// may have had a reason. Otherwise `usual`, with a note. A name without a directory is kept.
+std::string keep_program(const sys::Host& host, const std::string& program, std::string_view usual,
+                         std::vector<std::string>& notes);
 
 // nullopt if the file does not exist.
 Result<std::optional<std::string>> read_optional(const sys::Host& host, const std::string& path);

@@ -7,20 +7,15 @@
 #include "container/engines/containerd_internal.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 namespace gantry::engines {
 namespace {
 
-constexpr std::size_t kFiles = 64;
-
 bool merges_tables(const std::optional<ProgramVersion>& version) {
   return version && version->major >= 2;
-}
-
-std::string directory_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
 }
 
 // The files that an import names: a pattern in its last part, relative to the importing file.
@@ -36,7 +31,8 @@ std::vector<std::string> imported(const sys::Host& host, const std::string& main
     if (!names.ok()) continue;
     for (const auto& name : *names) {
       const auto path = fmt::format("{}/{}", directory, name);
-      if (glob_match(pattern.substr(directory.size() + 1), name) && paths.size() < kFiles &&
+      if (glob_match(pattern.substr(directory.size() + 1), name) &&
+          paths.size() < kMaxConfigFiles &&
           std::find(paths.begin(), paths.end(), path) == paths.end()) {
         paths.push_back(path);
       }
@@ -94,6 +90,30 @@ void add_warnings(const toml_edit::Document& main, ChangePlan& plan) {
   }
 }
 
+// containerd reads a file without a version as version 1, where these names mean nothing.
+void note_ignored_tables(const toml_edit::Document& main, ChangePlan& plan) {
+  if (main.has({"version"})) return;
+  for (const auto& name : main.members({"plugins"})) {
+    if (!name.starts_with("io.containerd.")) continue;
+    plan.notes.push_back(fmt::format(
+        "{} has no `version`, so containerd reads it as version 1 and ignores [plugins.\"{}\"]",
+        plan.config, name));
+  }
+}
+
+// NVIDIA's program sorts the keys. Only a file of plain keys is sorted: elsewhere the order may be
+// the administrator's.
+std::string sorted_keys(const std::string& text) {
+  auto keys = lines(text);
+  const bool plain = std::all_of(keys.begin(), keys.end(), [](std::string_view line) {
+    const auto equals = line.find(" = ");
+    return equals != std::string_view::npos && line.find_first_of("[#\"' ") >= equals;
+  });
+  if (!plain) return text;
+  std::sort(keys.begin(), keys.end());
+  return fmt::format("{}\n", fmt::join(keys, "\n"));
+}
+
 std::int64_t new_schema(const std::optional<ProgramVersion>& version) {
   return version && version->major >= 2 ? 3 : 2;
 }
@@ -117,8 +137,18 @@ Result<ChangePlan> plan_files(const sys::Host& host, const EngineOptions& option
                   .restart = place.restart};
   GANTRY_TRY(auto main, TomlFile::open(host, place.main));
   const auto version = program_version(options, place.program);
-  GANTRY_TRY(const auto stated, schema_of(main.document()).in(place.main));
-  const auto schema = stated.value_or(new_schema(version));
+  GANTRY_TRY(auto stated, schema_of(main.document()).in(place.main));
+  const auto meant = schema_of_tables(main.document());
+  if (meant) {
+    stated.reset();
+    plan.notes.push_back(
+        fmt::format("{0} has no `version`, so containerd ignored its tables, which are those of "
+                    "version {1}; `version = {1}` is added, and they take effect",
+                    place.main, *meant));
+  } else {
+    note_ignored_tables(main.document(), plan);
+  }
+  const auto schema = stated.value_or(meant.value_or(new_schema(version)));
   const auto cri = cri_table(schema);
   add_warnings(main.document(), plan);
   if (schema == 1 && version && version->major >= 2) {
@@ -136,7 +166,8 @@ Result<ChangePlan> plan_files(const sys::Host& host, const EngineOptions& option
     drop_in.clear();
   }
   if (!stated) GANTRY_CHECK(main.set({"version"}, fmt::to_string(schema)));
-  const RuntimeTarget runtime_target{.schema = schema, .cri = cri, .needs_runc = !merges};
+  const RuntimeTarget runtime_target{
+      .host = host, .notes = plan.notes, .schema = schema, .cri = cri, .needs_runc = !merges};
 
   std::string path;
   if (drop_in.empty()) {
@@ -159,6 +190,8 @@ Result<ChangePlan> plan_files(const sys::Host& host, const EngineOptions& option
     // Writes the drop-in first: the main file must not import a file that does not exist yet.
     plan.files.push_back(std::move(file).change());
     plan.files.push_back(std::move(main).change());
+    if (options.sort_keys && plan.files.back().changes())
+      plan.files.back().after = sorted_keys(plan.files.back().after);
   }
   plan.expectation = {options.runtime_name, path, options.set_as_default};
   return plan;

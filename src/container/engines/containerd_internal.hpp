@@ -35,10 +35,16 @@ toml_edit::Path cri_table(std::int64_t schema);
 Result<std::optional<std::int64_t>> schema_of(const toml_edit::Document& document);
 
 struct RuntimeTarget {
+  const sys::Host& host;
+  std::vector<std::string>& notes;  // of the plan
   std::int64_t schema = 2;
   toml_edit::Path cri;
   bool needs_runc = false;  // this containerd drops its built-in runc once any runtime is named
 };
+
+// The schema that the names of the plugins' tables belong to, for a file without a version;
+// nullopt if they belong to version 1 or to several.
+std::optional<std::int64_t> schema_of_tables(const toml_edit::Document& document);
 
 // Writes our runtime into `file`: a copy of the default runtime of `source` with our program.
 Result<std::string> write_runtime(TomlFile& file, const toml_edit::Document& source,

@@ -69,6 +69,17 @@ Result<std::optional<std::int64_t>> schema_of(const toml_edit::Document& documen
   return std::optional(version);
 }
 
+std::optional<std::int64_t> schema_of_tables(const toml_edit::Document& document) {
+  if (document.has({"version"})) return std::nullopt;
+  std::optional<std::int64_t> schema;
+  for (const auto& name : document.members({"plugins"})) {
+    if (!name.starts_with("io.containerd.")) return std::nullopt;
+    const std::int64_t of_this = name.starts_with("io.containerd.cri.v1.") ? 3 : 2;
+    schema = std::max(schema.value_or(of_this), of_this);
+  }
+  return schema;
+}
+
 Result<std::string> write_runtime(TomlFile& file, const toml_edit::Document& source,
                                   const RuntimeTarget& runtime_target,
                                   const EngineOptions& options) {
@@ -88,12 +99,12 @@ Result<std::string> write_runtime(TomlFile& file, const toml_edit::Document& sou
         source, from, file, runtime,
         {from / "runtime_type", from / "options" / "BinaryName", from / "options" / "Runtime"}));
   }
-  if (runtime_target.schema != 1)
+  if (runtime_target.schema != 1 && options.pass_cdi_annotations)
     GANTRY_CHECK(pass_annotations(file, runtime / "container_annotations"));
-  const auto there = file.document().string(runtime / "options" / "BinaryName").value_or("");
-  const auto path = !options.runtime_path.empty() ? options.runtime_path
-                    : !there.empty()              ? there
-                                                  : std::string(kRuntimePath);
+  const auto known = file.document().string(runtime / "options" / "BinaryName").value_or("");
+  const auto path = options.runtime_path.empty() ? keep_program(runtime_target.host, known,
+                                                                kRuntimePath, runtime_target.notes)
+                                                 : options.runtime_path;
   if (type == kOldShim) GANTRY_CHECK(file.set_text(runtime / "runtime_engine", path));
   GANTRY_CHECK(file.set_text(runtime / "options" / "BinaryName", path));
   if (runtime_target.schema == 1)

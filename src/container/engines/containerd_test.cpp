@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/engines/change_plan.hpp"
+#include "container/engines/check.hpp"
 #include "support/tree.hpp"
 
 #include <gmock/gmock.h>
@@ -59,7 +60,6 @@ runtime_type = "io.containerd.runc.v2"
 
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
 runtime_type = "io.containerd.runc.v2"
-container_annotations = ["cdi.k8s.io/*"]
 
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia.options]
 BinaryName = "/usr/bin/nvidia-container-runtime"
@@ -76,7 +76,6 @@ runtime_type = "io.containerd.runc.v2"
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia]
 runtime_type = "io.containerd.runc.v2"
-container_annotations = ["cdi.k8s.io/*"]
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia.options]
 BinaryName = "/usr/bin/nvidia-container-runtime"
@@ -122,7 +121,6 @@ version = 2
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
         runtime_type = "io.containerd.runc.v2"
         pod_annotations = ["a.*"]
-        container_annotations = ["cdi.k8s.io/*"]
 
         [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia.options]
           SystemdCgroup = true
@@ -181,7 +179,6 @@ default_runtime_name = "nvidia"
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia]
 runtime_type = "io.containerd.runc.v2"
-container_annotations = ["cdi.k8s.io/*"]
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia.options]
 BinaryName = "/usr/bin/nvidia-container-runtime"
@@ -193,7 +190,7 @@ BinaryName = "/usr/bin/nvidia-container-runtime"
      "runtime_type = \"io.containerd.runc.v2\" } }\n",
      "version = 2\nplugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes = { runc = { "
      "runtime_type = \"io.containerd.runc.v2\" }, nvidia.runtime_type = \"io.containerd.runc.v2\", "
-     "nvidia.container_annotations = [\"cdi.k8s.io/*\"], nvidia.options.BinaryName = "
+     "nvidia.options.BinaryName = "
      "\"/usr/bin/nvidia-container-runtime\" }\n"},
 };
 
@@ -230,7 +227,6 @@ TEST(ContainerdPlan, WhereTablesAreMergedADropInHoldsOurKeysAlone) {
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia]
 runtime_type = "io.containerd.runc.v2"
-container_annotations = ["cdi.k8s.io/*"]
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia.options]
 SystemdCgroup = true
@@ -245,10 +241,104 @@ TEST(ContainerdPlan, AnnotationsThatAreThereStay) {
   tree.file(kMain,
             "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.nvidia]\n"
             "runtime_type = \"io.containerd.runc.v2\"\ncontainer_annotations = [\"mine/*\"]\n");
-  const auto plan = make_plan(tree.host(), containerd("1.7.0"));
+  auto options = containerd("1.7.0");
+  const auto plain = make_plan(tree.host(), options);
+  ASSERT_TRUE(plain.ok()) << plain.error().text();
+  EXPECT_THAT(plain->files[0].after, Not(HasSubstr("cdi.k8s.io")));
+  options.pass_cdi_annotations = true;
+  const auto plan = make_plan(tree.host(), options);
   ASSERT_TRUE(plan.ok()) << plan.error().text();
   EXPECT_THAT(plan->files[0].after,
               HasSubstr("container_annotations = [\"mine/*\", \"cdi.k8s.io/*\"]"));
+}
+
+// A walk-through's snippet, saved as the whole file: containerd ignores its tables.
+TEST(ContainerdPlan, TablesOfVersionTwoGetTheirVersion) {
+  test::Tree tree;
+  tree.file(kMain,
+            "[plugins.\"io.containerd.grpc.v1.cri\".containerd]\n"
+            "  default_runtime_name = \"nvidia\"\n"
+            "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.nvidia]\n"
+            "  runtime_type = \"io.containerd.runc.v2\"\n"
+            "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.nvidia.options]\n"
+            "  BinaryName = \"/usr/bin/nvidia-container-runtime\"\n");
+  const auto plan = make_plan(tree.host(), containerd("1.7.0"));
+  ASSERT_TRUE(plan.ok()) << plan.error().text();
+  EXPECT_THAT(plan->files[0].after, testing::StartsWith("version = 2\n"));
+  EXPECT_THAT(plan->files[0].after, Not(HasSubstr("[plugins.cri")));
+  EXPECT_THAT(plan->notes, Contains(HasSubstr("containerd ignored its tables")));
+  EXPECT_TRUE(make_plan(tree.host(), containerd("v2.1.0")).ok()) << "it has no version 1 tables";
+}
+
+TEST(ContainerdPlan, IgnoredTablesBesideThoseOfVersionOneAreNamed) {
+  test::Tree tree;
+  tree.file(kMain,
+            "[plugins.cri]\n  sandbox_image = \"x\"\n"
+            "[plugins.\"io.containerd.grpc.v1.cri\"]\n  sandbox_image = \"y\"\n");
+  const auto plan = make_plan(tree.host(), containerd("1.7.0"));
+  ASSERT_TRUE(plan.ok()) << plan.error().text();
+  EXPECT_THAT(plan->notes, Contains(HasSubstr("ignores [plugins.\"io.containerd.grpc.v1.cri\"]")));
+}
+
+constexpr const char* kOldRuntime =
+    "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.nvidia]\n"
+    "runtime_type = \"io.containerd.runc.v2\"\n"
+    "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.nvidia.options]\n"
+    "BinaryName = \"/opt/old/ncr\"\n";
+
+TEST(ContainerdPlan, AProgramThatDoesNotExistIsReplaced) {
+  test::Tree tree;
+  tree.file(kMain, kOldRuntime);
+  auto options = containerd("1.7.0");
+  for (const auto* drop_in : {"", "/etc/containerd/conf.d/99-nvidia.toml"}) {
+    options.drop_in = drop_in;
+    const auto plan = make_plan(tree.host(), options);
+    ASSERT_TRUE(plan.ok()) << plan.error().text();
+    EXPECT_EQ(plan->expectation.runtime_path, "/usr/bin/nvidia-container-runtime");
+    EXPECT_THAT(plan->files[0].after, Not(HasSubstr("/opt/old")));
+    EXPECT_THAT(plan->notes, Contains(HasSubstr("/opt/old/ncr, which does not exist")));
+  }
+  tree.file("opt/old/ncr", "");
+  const auto kept = make_plan(tree.host(), options);
+  EXPECT_EQ(kept->expectation.runtime_path, "/opt/old/ncr") << "the administrator's";
+}
+
+TEST(ContainerdCheck, DoesNotBlameTheChangeForADefaultThatWasMissing) {
+  test::Tree tree;
+  tree.file(kMain,
+            "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.kata]\n"
+            "runtime_type = \"io.containerd.kata.v2\"\n");
+  const auto plan = make_plan(tree.host(), containerd("1.7.0"));
+  ASSERT_TRUE(plan.ok()) << plan.error().text();
+  const auto dump = [&](const std::vector<std::string>&) -> Result<std::string> {
+    return plan->files[0].after +
+           "[plugins.\"io.containerd.grpc.v1.cri\".containerd]\n"
+           "default_runtime_name = \"runc\"\n";
+  };
+  const auto result = check(*plan, dump);
+  EXPECT_EQ(result.verdict, ConfigCheck::Verdict::Passed) << result.text;
+  EXPECT_THAT(result.text, HasSubstr("runc was missing before"));
+}
+
+TEST(ContainerdCheck, AProgramThatPrintsNothingSaysNothing) {
+  const test::Tree tree;
+  const auto plan = make_plan(tree.host(), containerd("1.7.0"));
+  const auto silent = [](const std::vector<std::string>&) { return Result<std::string>(""); };
+  EXPECT_EQ(check(*plan, silent).verdict, ConfigCheck::Verdict::NotAsked);
+}
+
+TEST(ContainerdPlan, NvidiasOrderOfKeysIfItIsAskedFor) {
+  test::Tree tree;
+  tree.file(kMain, "version = 2\nimports = [\"/foo/*.toml\"]\n");
+  auto options = containerd("1.7.0");
+  options.drop_in = "/etc/containerd/conf.d/99-nvidia.toml";
+  options.sort_keys = true;
+  const auto plan = make_plan(tree.host(), options);
+  EXPECT_EQ(plan->files[1].after,
+            "imports = [\"/foo/*.toml\", \"/etc/containerd/conf.d/*.toml\"]\nversion = 2\n");
+  tree.file(kMain, "version = 2\n# mine\nimports = [\"/foo/*.toml\"]\n");
+  EXPECT_THAT(make_plan(tree.host(), options)->files[1].after,
+              testing::StartsWith("version = 2\n# mine\n"));
 }
 
 TEST(ContainerdPlan, AnImportThatCoversTheDropInIsEnough) {

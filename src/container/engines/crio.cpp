@@ -8,11 +8,9 @@
 namespace gantry::engines {
 namespace {
 
-constexpr std::string_view kMain = "/etc/crio/crio.conf";
-constexpr std::string_view kDirectory = "/etc/crio/crio.conf.d";
-constexpr std::string_view kDropIn = "/etc/crio/crio.conf.d/99-nvidia.toml";
-constexpr std::string_view kHooks = "/usr/share/containers/oci/hooks.d/oci-nvidia-hook.json";
-constexpr std::size_t kFiles = 64;
+constexpr std::string_view kCrioConfig = "/etc/crio/crio.conf";
+constexpr std::string_view kCrioDirectory = "/etc/crio/crio.conf.d";
+constexpr std::string_view kCrioDropIn = "/etc/crio/crio.conf.d/99-nvidia.toml";
 
 toml_edit::Path runtime_table() {
   return {"crio", "runtime"};
@@ -22,13 +20,14 @@ toml_edit::Path runtime_table() {
 Result<std::vector<toml_edit::Document>> read_all(const sys::Host& host,
                                                   const EngineOptions& options,
                                                   const std::string& except) {
-  std::vector<std::string> paths{options.config.empty() ? std::string(kMain) : options.config};
-  if (const auto names = host.list(kDirectory); names.ok()) {
-    for (const auto& name : *names) paths.push_back(fmt::format("{}/{}", kDirectory, name));
+  std::vector<std::string> paths{options.config.empty() ? std::string(kCrioConfig)
+                                                        : options.config};
+  if (const auto names = host.list(kCrioDirectory); names.ok()) {
+    for (const auto& name : *names) paths.push_back(fmt::format("{}/{}", kCrioDirectory, name));
   }
   std::vector<toml_edit::Document> documents;
   for (const auto& path : paths) {
-    if (path == except || documents.size() >= kFiles) continue;
+    if (path == except || documents.size() >= kMaxConfigFiles) continue;
     GANTRY_TRY(auto text, read_optional(host, path));
     if (!text) continue;
     GANTRY_TRY(auto document, toml_edit::Document::parse(*std::move(text)).in(path));
@@ -104,25 +103,25 @@ FileChange hook_file(const EngineOptions& options, std::optional<std::string> be
 Result<ChangePlan> plan_crio(const sys::Host& host, const EngineOptions& options) {
   ChangePlan plan{
       .engine = Engine::Crio, .program = "crio", .restart = {"systemctl", "restart", "crio"}};
-  plan.config = options.config.empty() ? std::string(kMain) : options.config;
+  plan.config = options.config.empty() ? std::string(kCrioConfig) : options.config;
   if (options.mode == IntegrationMode::Hook) {
     const auto path =
-        options.drop_in && !options.drop_in->empty() ? *options.drop_in : std::string(kHooks);
+        options.drop_in && !options.drop_in->empty() ? *options.drop_in : std::string(kHookFile);
     GANTRY_TRY(auto before, read_optional(host, path));
     plan.files.push_back(hook_file(options, std::move(before), path));
     return plan;
   }
-  auto target = options.drop_in.value_or(std::string(kDropIn));
+  auto target = options.drop_in.value_or(std::string(kCrioDropIn));
   if (target.empty()) target = plan.config;
   GANTRY_TRY(auto documents,
              options.query_engine ? ask_crio(options) : read_all(host, options, target));
   GANTRY_TRY(auto file, TomlFile::open(host, target));
   const auto runtime = runtime_table() / "runtimes" / options.runtime_name;
   if (!file.document().has(runtime)) GANTRY_CHECK(copy_default_runtime(documents, options, file));
-  const auto path =
-      options.runtime_path.empty()
-          ? file.document().string(runtime / "runtime_path").value_or(std::string(kRuntimePath))
-          : options.runtime_path;
+  const auto known = file.document().string(runtime / "runtime_path").value_or("");
+  const auto path = options.runtime_path.empty()
+                        ? keep_program(host, known, kRuntimePath, plan.notes)
+                        : options.runtime_path;
   GANTRY_CHECK(file.set_text(runtime / "runtime_path", path));
   GANTRY_CHECK(file.set_text(runtime / "runtime_type", "oci"));
   if (options.set_as_default) {

@@ -46,14 +46,8 @@ class JsonFile {
   std::vector<KeyChange> keys_;
 };
 
-// Without an explicit path, an existing runtime keeps its path: the administrator may have had a
-// reason, and "nvidia-container-runtime" and its absolute path are the same program.
-bool keep_path(const EngineOptions& options, json::Value runtime) {
-  if (!runtime["path"].string()) return false;
-  return options.runtime_path.empty() || *runtime["path"].string() == options.runtime_path;
-}
-
-void add_runtime(const EngineOptions& options, const json::Document& document, JsonFile& file) {
+void add_runtime(const EngineOptions& options, const json::Document& document,
+                 const std::string& program, JsonFile& file) {
   const auto runtime = document["runtimes"][options.runtime_name];
   const std::vector<std::string> path{"runtimes", options.runtime_name};
   if (!runtime.is(json::Kind::Object)) {
@@ -61,11 +55,10 @@ void add_runtime(const EngineOptions& options, const json::Document& document, J
     args.emplace_back("args");
     file.set(args, "[]");
   }
-  if (!keep_path(options, runtime)) {
-    auto program = path;
-    program.emplace_back("path");
-    file.set(program,
-             json::quote(options.runtime_path.empty() ? kRuntimeProgram : options.runtime_path));
+  if (runtime["path"].string() != program) {
+    auto key = path;
+    key.emplace_back("path");
+    file.set(key, json::quote(program));
   }
   if (options.set_as_default) file.set({"default-runtime"}, json::quote(options.runtime_name));
   if (options.enable_cdi) file.set({"features", "cdi"}, "true");
@@ -82,22 +75,24 @@ Result<ChangePlan> plan_docker(const sys::Host& host, const EngineOptions& optio
   GANTRY_TRY(auto before, read_optional(host, path));
   const bool is_new = !before || trim(*before).empty();
   GANTRY_TRY(const auto document,
-             json::Document::parse(is_new ? std::string(kNewFile) : *before).in(path));
+             json::Document::parse(is_new ? std::string(kNewFile) : *before, json::Encoding::Any)
+                 .in(path));
   if (!document.root().is(json::Kind::Object)) {
     return Error(Errc::Corrupt, fmt::format("{}: is {}, not an object", path,
                                             json::to_string(document.root().kind())));
   }
+  ChangePlan plan{.engine = Engine::Docker, .config = path, .program = "dockerd"};
+  const auto known = document["runtimes"][options.runtime_name]["path"].string().value_or("");
+  const auto program = options.runtime_path.empty()
+                           ? keep_program(host, known, kRuntimeProgram, plan.notes)
+                           : options.runtime_path;
   JsonFile file(document);
-  add_runtime(options, document, file);
+  add_runtime(options, document, program, file);
   if (is_new) file.drop_placeholder();
   GANTRY_TRY(auto after, file.text().in(path));
 
-  ChangePlan plan{.engine = Engine::Docker, .config = path, .program = "dockerd"};
-  const auto kept = document["runtimes"][options.runtime_name]["path"].string();
   plan.expectation = {.runtime_name = options.runtime_name,
-                      .runtime_path = !options.runtime_path.empty() ? options.runtime_path
-                                      : kept                        ? *kept
-                                                                    : std::string(kRuntimeProgram),
+                      .runtime_path = program,
                       .is_default = options.set_as_default};
   plan.restart = {"systemctl", "restart", "docker"};
   if (options.enable_cdi) plan.notes.emplace_back("docker reads CDI specs since version 25");

@@ -106,6 +106,18 @@ const DockerCase docker_cases[] = {
 INSTANTIATE_TEST_SUITE_P(Engines, Docker, testing::ValuesIn(docker_cases),
                          [](const auto& c) { return c.param.name; });
 
+TEST(DockerPlan, AProgramThatDoesNotExistIsReplaced) {
+  test::Tree tree;
+  tree.file(kConfig, "{\"runtimes\": {\"nvidia\": {\"path\": \"/opt/old/ncr\"}}}\n");
+  const auto stale = make_plan(tree.host(), {});
+  ASSERT_TRUE(stale.ok());
+  EXPECT_EQ(stale->files[0].after,
+            "{\"runtimes\": {\"nvidia\": {\"path\": \"nvidia-container-runtime\"}}}\n");
+  EXPECT_THAT(stale->notes, testing::Contains(HasSubstr("/opt/old/ncr, which does not exist")));
+  tree.file("opt/old/ncr", "");
+  EXPECT_FALSE(make_plan(tree.host(), {})->changes()) << "the administrator's own";
+}
+
 TEST(DockerPlan, AFileThatIsNoJsonIsLeftAloneWithTheLine) {
   test::Tree tree;
   tree.file(kConfig, "{\n  \"a\": 1,\n}\n");

@@ -52,7 +52,7 @@ class DiskFileWriter : public FileWriter {
 Result<sys::UniqueFd> lock(const sys::Host& host, FileWriter& files) {
   const auto directory = host.outside(kJournalsDirectory);
   GANTRY_CHECK(files.make_directories(directory).in(
-      "writing the journal, without which gantry changes nothing (are you root?)"));
+      "writing the journal, without which gantry changes nothing"));
   sys::UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return Error::sys(errno, fmt::format("open {}", directory));
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -136,7 +136,9 @@ Status record_change(const sys::Host& host, const FileChange& change, EngineJour
     }
     known->written.clear();
   }
+  std::erase(known->written, change.after);
   known->written.push_back(change.after);
+  if (known->written.size() > kVersionsKept) known->written.erase(known->written.begin());
   add_keys(known->keys, change.keys);
   return {};
 }

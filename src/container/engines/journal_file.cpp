@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json/document.hpp"
+#include "base/json/writer.hpp"
+#include "container/engines/change_plan_internal.hpp"
 #include "container/engines/journal_file_internal.hpp"
 
 #include <fmt/format.h>
@@ -18,14 +20,6 @@ constexpr std::array kKinds{
     std::pair{KeyChange::Kind::Value, "value"}, std::pair{KeyChange::Kind::Table, "table"},
     std::pair{KeyChange::Kind::Element, "element"}, std::pair{KeyChange::Kind::Block, "block"}};
 
-template <class Table, class Value>
-std::string_view name_in_table(const Table& table, Value value) {
-  for (const auto& [other, word] : table) {
-    if (other == value) return word;
-  }
-  return "";
-}
-
 template <class Table>
 auto value_of(const Table& table, std::string_view name) -> decltype(table[0].first) {
   for (const auto& [value, word] : table) {
@@ -34,18 +28,13 @@ auto value_of(const Table& table, std::string_view name) -> decltype(table[0].fi
   return table.back().first;
 }
 
-std::string list_text(const std::vector<std::string>& texts) {
-  std::string out;
-  for (const auto& text : texts) {
-    out += fmt::format("{}{}", out.empty() ? "" : ", ", json::quote(text));
-  }
-  return "[" + out + "]";
-}
-
-std::string key_text(const KeyChange& key) {
-  return fmt::format(R"({{"kind": "{}", "path": {}, "before": {}, "after": {}}})",
-                     name_in_table(kKinds, key.kind), list_text(key.path),
-                     key.before ? json::quote(*key.before) : "null", json::quote(key.after));
+void write_key(json::Writer& out, const KeyChange& key) {
+  out.object([&] {
+    out.member("kind", name_in_table(kKinds, key.kind));
+    out.array("path", key.path);
+    out.member("before", key.before);
+    out.member("after", key.after);
+  });
 }
 
 std::string before_name(std::size_t file) {
@@ -56,26 +45,26 @@ std::string written_name(std::size_t file, std::size_t version) {
   return fmt::format("{}.written.{}", file, version);
 }
 
-std::string file_text(const JournalFile& file) {
-  std::string keys;
-  for (const auto& key : file.keys) {
-    keys += fmt::format("{}{}", keys.empty() ? "" : ",\n      ", key_text(key));
-  }
-  return fmt::format(R"(    {{"path": {}, "format": "{}", "mode": {}, "existed": {}, "written": {},
-     "keys": [{}]}})",
-                     json::quote(file.path), name_in_table(kFormats, file.format), file.mode,
-                     file.before.has_value(), file.written.size(), keys);
+void write_file(json::Writer& out, const JournalFile& file) {
+  out.object([&] {
+    out.member("path", file.path);
+    out.member("format", name_in_table(kFormats, file.format));
+    out.member("mode", file.mode);
+    out.member("existed", file.before.has_value());
+    out.member("written", file.written.size());
+    out.rows("keys", file.keys, [&](const KeyChange& key) { write_key(out, key); });
+  });
 }
 
 std::string record_text(const EngineJournal& record) {
-  std::string files;
-  for (std::size_t i = 0; i < record.files.size(); ++i) {
-    files += fmt::format("{}{}", i == 0 ? "" : ",\n", file_text(record.files[i]));
-  }
-  return fmt::format(
-      "{{\n  \"version\": 1,\n  \"engine\": \"{}\",\n  \"directories\": {},\n  \"files\": "
-      "[\n{}\n  ]\n}}\n",
-      to_string(record.engine), list_text(record.directories), files);
+  json::Writer out(json::Layout::Rows);
+  out.object([&] {
+    out.member("version", 1);
+    out.member("engine", to_string(record.engine));
+    out.array("directories", record.directories);
+    out.rows("files", record.files, [&](const JournalFile& file) { write_file(out, file); });
+  });
+  return out.text() + "\n";
 }
 
 KeyChange read_key(json::Value value) {
@@ -96,8 +85,7 @@ Result<JournalFile> read_file(const sys::Host& host, const std::string& director
     GANTRY_TRY(file.before, host.read(directory + "/" + before_name(index), kContentLimit));
   }
   const auto count = value["written"].u64().value_or(0);
-  if (count > kFileLimit) return Error(Errc::Corrupt, "too many versions of a file");
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = count - std::min(count, kVersionsKept); i < count; ++i) {
     GANTRY_TRY(auto text,
                host.read(fmt::format("{}/{}", directory, written_name(index, i)), kContentLimit));
     file.written.push_back(std::move(text));

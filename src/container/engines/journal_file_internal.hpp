@@ -7,6 +7,10 @@
 
 namespace gantry::engines {
 
+// How many of our own texts of a file are kept, to recognise the file. A crash leaves the newest or
+// the one before.
+constexpr std::size_t kVersionsKept = 8;
+
 struct JournalFile {
   std::string path;
   Format format = Format::Other;

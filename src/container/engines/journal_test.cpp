@@ -90,6 +90,19 @@ TEST(Journal, UndoOfSeveralRunsGoesBackToTheFirst) {
   EXPECT_EQ(read_text(tree, kDocker), kBefore);
 }
 
+TEST(Journal, ManyRunsInARowCanBeUndone) {
+  test::Tree tree;
+  tree.file("etc/docker/daemon.json", "{}\n");
+  for (int i = 0; i < 70; ++i) {
+    const auto plan = make_plan(tree.host(), {.runtime_path = "/opt/n" + std::to_string(i)});
+    ASSERT_TRUE(plan.ok());
+    const auto done = apply(tree.host(), *plan, *disk_file_writer());
+    ASSERT_TRUE(done.ok()) << i << ": " << done.error().text();
+  }
+  ASSERT_TRUE(undo(tree.host(), Engine::Docker, *disk_file_writer()).ok());
+  EXPECT_EQ(*tree.host().read("/etc/docker/daemon.json"), "{}\n");
+}
+
 TEST(Journal, WhatWasNotThereIsGoneAgainWithItsDirectories) {
   const test::Tree tree;
   configure(tree, {});

@@ -5,31 +5,31 @@
 namespace gantry::engines {
 namespace {
 
-constexpr std::string_view kDropIn = "/etc/containers/containers.conf.d/99-nvidia.conf";
-constexpr std::string_view kMain = "/etc/containers/containers.conf";
-constexpr std::string_view kHooks = "/usr/share/containers/oci/hooks.d/oci-nvidia-hook.json";
+constexpr std::string_view kPodmanDropIn = "/etc/containers/containers.conf.d/99-nvidia.conf";
+constexpr std::string_view kPodmanConfig = "/etc/containers/containers.conf";
 
 }  // namespace
 
 Result<ChangePlan> plan_podman(const sys::Host& host, const EngineOptions& options) {
   ChangePlan plan{.engine = Engine::Podman, .program = "podman"};
-  plan.config = options.config.empty() ? std::string(kMain) : options.config;
+  plan.config = options.config.empty() ? std::string(kPodmanConfig) : options.config;
   if (options.mode == IntegrationMode::Hook) {
     const auto path =
-        options.drop_in && !options.drop_in->empty() ? *options.drop_in : std::string(kHooks);
+        options.drop_in && !options.drop_in->empty() ? *options.drop_in : std::string(kHookFile);
     GANTRY_TRY(auto before, read_optional(host, path));
     plan.files.push_back(hook_file(options, std::move(before), path));
     plan.notes.emplace_back(
         "rootless containers: set no-cgroups = true in config.toml, or use CDI");
     return plan;
   }
-  auto target = options.drop_in.value_or(std::string(kDropIn));
+  auto target = options.drop_in.value_or(std::string(kPodmanDropIn));
   if (target.empty()) target = plan.config;
   GANTRY_TRY(auto file, TomlFile::open(host, target));
   const toml_edit::Path key{"engine", "runtimes", options.runtime_name};
   const auto there = file.document().strings(key);
+  const auto known = there && !there->empty() ? there->front() : std::string();
   const auto path = options.runtime_path.empty()
-                        ? (there && !there->empty() ? there->front() : std::string(kRuntimePath))
+                        ? keep_program(host, known, kRuntimePath, plan.notes)
                         : options.runtime_path;
   if (!there || there->empty() || there->front() != path) {
     GANTRY_CHECK(file.set(key, toml_edit::quote(std::vector{path})));

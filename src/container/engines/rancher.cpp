@@ -27,10 +27,6 @@ std::optional<std::string> path_found_by_k3s(const sys::Host& host, const Engine
   return std::nullopt;
 }
 
-std::string directory_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
-}
-
 // containerd 1.x: the template, which is not TOML. Ours is the distribution's template plus our
 // tables.
 Result<FileChange> template_file(const sys::Host& host, const std::string& path,
@@ -87,8 +83,9 @@ Result<ChangePlan> plan_rancher(const sys::Host& host, const EngineOptions& opti
     auto inner = options;
     inner.set_as_default = false;
     inner.runtime_path = program;
-    GANTRY_CHECK(write_runtime(file, generated.document(),
-                               {.schema = *schema, .cri = cri_table(*schema)}, inner));
+    GANTRY_CHECK(write_runtime(
+        file, generated.document(),
+        {.host = host, .notes = plan.notes, .schema = *schema, .cri = cri_table(*schema)}, inner));
     plan.files.push_back(std::move(file).change());
   } else {
     GANTRY_TRY(auto file, template_file(host, directory_of(place.main) + "/config.toml.tmpl",
@@ -117,8 +114,11 @@ Result<ChangePlan> plan_k0s(const sys::Host& host, const EngineOptions& options,
   const auto version = program_version(options, place.program);
   GANTRY_TRY(const auto stated, schema_of(main.document()).in(place.main));
   const auto schema = stated.value_or(version && version->major >= 2 ? 3 : 2);
-  const RuntimeTarget runtime_target{
-      .schema = schema, .cri = cri_table(schema), .needs_runc = !managed};
+  const RuntimeTarget runtime_target{.host = host,
+                                     .notes = plan.notes,
+                                     .schema = schema,
+                                     .cri = cri_table(schema),
+                                     .needs_runc = !managed};
   const auto target = managed ? options.drop_in.value_or(place.drop_in) : place.main;
   GANTRY_TRY(auto file, TomlFile::open(host, target.empty() ? place.drop_in : target));
   if (!file.exists()) GANTRY_CHECK(file.set({"version"}, fmt::to_string(schema)));

@@ -62,7 +62,7 @@ json::Value at(const json::Document& document, const std::vector<std::string>& p
 Result<std::string> without_json_keys(const JournalFile& file, std::string text,
                                       std::vector<std::string>& notes) {
   for (auto key = file.keys.rbegin(); key != file.keys.rend(); ++key) {
-    GANTRY_TRY(const auto document, json::Document::parse(text));
+    GANTRY_TRY(const auto document, json::Document::parse(text, json::Encoding::Any));
     const auto value = at(document, key->path);
     const json::Path path(key->path.begin(), key->path.end());
     if (!value) continue;

@@ -2,14 +2,15 @@
 #include "container/grants/grants.hpp"
 
 #include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "base/sys/remove_tree.hpp"
 #include "base/sys/replace_file.hpp"
 #include "base/sys/trusted.hpp"
+#include "gpu/model/enum_names.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace gantry::grants {
 namespace {
@@ -17,13 +18,6 @@ namespace {
 constexpr std::size_t kMaxNameBytes = 253;
 constexpr std::size_t kMaxGrantBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxDevices = 1024;  // the limit of a request
-constexpr std::array<std::string_view, 3> kPhases{"main", "init", "sidecar"};
-
-std::string list_text(const std::vector<std::string>& items) {
-  std::string text;
-  for (const auto& item : items) text += (text.empty() ? "" : ", ") + json::quote(item);
-  return "[" + text + "]";
-}
 
 Error corrupt(std::string_view what) {
   return {Errc::Corrupt, fmt::format("grant: {}", what)};
@@ -82,28 +76,30 @@ Result<std::string> grant_path(std::string_view pod_uid, std::string_view contai
 
 namespace {
 
-std::string share_text(const model::GrantShare& share) {
-  std::string parts;
-  for (const auto& part : share.parts) {
-    parts += fmt::format(R"({}{{"gpu": {}, "index": {}, "mib": {}, "cores": {}}})",
-                         parts.empty() ? "" : ", ", json::quote(part.gpu), part.index, part.mib,
-                         part.cores);
-  }
-  return fmt::format(
-      R"({{"name": {}, "phase": {}, "position": {}, "parts": [{}], "otherSlots": {}}})",
-      json::quote(share.name), json::quote(kPhases.at(static_cast<std::size_t>(share.phase))),
-      share.position, parts, list_text(share.other_slots));
+void write_members(json::Writer& out, const model::GrantShare& share) {
+  out.member("name", share.name);
+  out.member("phase", model::to_string(share.phase));
+  out.member("position", share.position);
+  out.array("parts", share.parts, [&](const model::GpuShare& part) {
+    out.object([&] {
+      out.member("gpu", part.uuid.text);
+      out.member("index", part.index);
+      out.member("mib", part.mib);
+      out.member("cores", part.cores);
+    });
+  });
+  out.array("otherSlots", share.other_slots);
 }
 
 Result<model::GrantShare> share_from(json::Value value) {
-  const auto phase = std::find(kPhases.begin(), kPhases.end(), value["phase"].string());
+  const auto phase = model::parse_enum<model::ContainerPhase>(value["phase"].string().value_or(""));
   const auto position = value["position"].u64();
-  if (!value["name"].string() || phase == kPhases.end() || !position || *position > UINT32_MAX ||
+  if (!value["name"].string() || !phase || !position || *position > UINT32_MAX ||
       !value["parts"].is(json::Kind::Array) || value["parts"].size() > kMaxDevices ||
       !is_list_of_texts(value["otherSlots"]))
     return corrupt("`share` is incomplete");
   model::GrantShare share{.name = *value["name"].string(),
-                          .phase = static_cast<model::GrantPhase>(phase - kPhases.begin()),
+                          .phase = *phase,
                           .position = static_cast<std::uint32_t>(*position),
                           .other_slots = value["otherSlots"].strings()};
   const auto parts = value["parts"];
@@ -113,7 +109,7 @@ Result<model::GrantShare> share_from(json::Value value) {
     const auto cores = part["cores"].u64();
     if (!part["gpu"].string() || !mib || !index || *index > UINT32_MAX || !cores || *cores > 100)
       return corrupt("`share` has an invalid part");
-    share.parts.push_back({.gpu = *part["gpu"].string(),
+    share.parts.push_back({.uuid = {*part["gpu"].string()},
                            .index = static_cast<std::uint32_t>(*index),
                            .mib = *mib,
                            .cores = static_cast<std::uint32_t>(*cores)});
@@ -124,16 +120,18 @@ Result<model::GrantShare> share_from(json::Value value) {
 }  // namespace
 
 std::string to_json(const model::Grant& grant) {
-  std::string resources;
-  for (const auto& [name, ids] : grant.resources) {
-    resources +=
-        fmt::format("{}{}: {}", resources.empty() ? "" : ", ", json::quote(name), list_text(ids));
-  }
-  return fmt::format(
-      "{{\"version\": 1, \"devices\": {}, \"namespace\": {}, \"pod\": {}, \"resources\": "
-      "{{{}}}{}}}\n",
-      list_text(grant.devices), json::quote(grant.pod_namespace), json::quote(grant.pod), resources,
-      grant.share ? ", \"share\": " + share_text(*grant.share) : "");
+  json::Writer out(json::Layout::Spaced);
+  out.object([&] {
+    out.member("version", 1);
+    out.array("devices", grant.devices);
+    out.member("namespace", grant.pod_namespace);
+    out.member("pod", grant.pod);
+    out.object("resources", [&] {
+      for (const auto& [name, ids] : grant.resources) out.array(name, ids);
+    });
+    if (grant.share) out.object("share", [&] { write_members(out, *grant.share); });
+  });
+  return out.text() + "\n";
 }
 
 Result<model::Grant> parse(std::string_view text) {
@@ -166,10 +164,14 @@ Status write(const sys::Host& host, std::string_view pod_uid, std::string_view c
       .in(fmt::format("writing the grant of container {} of pod {}", container, pod_uid));
 }
 
+Result<std::vector<std::string>> pods(const sys::Host& host) {
+  return names_below(host, kGrantsDirectory);
+}
+
 Result<std::vector<GrantFile>> list(const sys::Host& host) {
   std::vector<GrantFile> result;
-  GANTRY_TRY(const auto pods, names_below(host, kGrantsDirectory));
-  for (const auto& pod : pods) {
+  GANTRY_TRY(const auto uids, pods(host));
+  for (const auto& pod : uids) {
     const auto containers = host.list(pod_directory(pod));
     if (!containers.ok()) continue;
     for (const auto& container : *containers) {
@@ -196,18 +198,6 @@ Status remove(const sys::Host& host, std::string_view pod_uid, std::string_view 
   // Removes the pod's directory if this was its last grant.
   const auto left = names_below(host, pod_directory(pod_uid));
   return left.ok() && left->empty() ? remove_pod(host, std::string(pod_uid)) : Status();
-}
-
-Result<std::vector<std::string>> remove_except(const sys::Host& host,
-                                               const std::set<std::string>& pod_uids) {
-  std::vector<std::string> removed;
-  GANTRY_TRY(const auto pods, names_below(host, kGrantsDirectory));
-  for (const auto& pod : pods) {
-    if (pod_uids.count(pod) > 0) continue;
-    GANTRY_CHECK(remove_pod(host, pod));
-    removed.push_back(pod);
-  }
-  return removed;
 }
 
 }  // namespace gantry::grants

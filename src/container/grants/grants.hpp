@@ -7,7 +7,6 @@
 #include "base/sys/host.hpp"
 #include "gpu/model/grant.hpp"
 
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,14 +44,13 @@ struct GrantFile {
 // Sorted by pod and container. Skips grants that cannot be read.
 Result<std::vector<GrantFile>> list(const sys::Host& host);
 
+// The UIDs of all pods that have a directory here, also of those without a readable grant.
+Result<std::vector<std::string>> pods(const sys::Host& host);
+
 // Removes all files of one pod: grants, sockets and others. No error if the pod has none.
 Status remove(const sys::Host& host, std::string_view pod_uid);
 
 // Removes the files of one container.
 Status remove(const sys::Host& host, std::string_view pod_uid, std::string_view container);
-
-// Removes the files of all pods except these; returns the removed pods.
-Result<std::vector<std::string>> remove_except(const sys::Host& host,
-                                               const std::set<std::string>& pod_uids);
 
 }  // namespace gantry::grants

@@ -2,11 +2,13 @@
 #include "container/oci/apply.hpp"
 
 #include "base/json/patch.hpp"
+#include "base/json/writer.hpp"
 #include "container/oci/container.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace gantry::oci {
 namespace {
@@ -14,15 +16,6 @@ namespace {
 using json::Path;
 using json::quote;
 using json::Value;
-
-std::string string_array(const std::vector<std::string>& strings) {
-  std::string text = "[";
-  for (const auto& string : strings) {
-    if (text.size() > 1) text += ',';
-    text += quote(string);
-  }
-  return text + "]";
-}
 
 // Removes the elements of an array whose member is one of `places`.
 void remove_at(Value array, const Path& path, std::string_view member,
@@ -61,24 +54,52 @@ void apply_env(Value process, const std::vector<std::string>& env, json::Patch& 
 }
 
 std::string device_text(const model::DeviceNodeEdit& node) {
-  auto text = fmt::format("{{\"path\":{},\"type\":\"c\",\"major\":{},\"minor\":{}",
-                          quote(node.path), *node.major, *node.minor);
-  if (node.mode) text += fmt::format(",\"fileMode\":{}", *node.mode);
-  return text + fmt::format(",\"uid\":0,\"gid\":{}}}", node.gid.value_or(0));
+  json::Writer out;
+  out.object([&] {
+    out.member("path", node.path);
+    out.member("type", "c");
+    out.member("major", *node.major);
+    out.member("minor", *node.minor);
+    if (node.mode) out.member("fileMode", *node.mode);
+    out.member("uid", 0);
+    out.member("gid", node.gid.value_or(0));
+  });
+  return std::move(out).text();
 }
 
 std::string rule_text(const model::DeviceNodeEdit& node) {
-  return fmt::format("{{\"allow\":true,\"type\":\"c\",\"major\":{},\"minor\":{},\"access\":{}}}",
-                     *node.major, *node.minor, quote(node.permissions));
+  json::Writer out;
+  out.object([&] {
+    out.member("allow", true);
+    out.member("type", "c");
+    out.member("major", *node.major);
+    out.member("minor", *node.minor);
+    out.member("access", node.permissions);
+  });
+  return std::move(out).text();
 }
 
-// In a user namespace, the runtime cannot create nodes and binds the host's node at the same path
-// instead. If our nodes have other paths (a simulated machine), the bind must be explicit.
-std::string node_bind_text(const model::DeviceNodeEdit& node) {
-  return fmt::format(
-      "{{\"destination\":{},\"type\":\"bind\",\"source\":{},\"options\":[\"bind\",\"nosuid\","
-      "\"noexec\",\"rprivate\"]}}",
-      quote(node.path), quote(node.host_path));
+std::string bind_text(const std::string& destination, const std::string& source,
+                      const std::vector<std::string>& options) {
+  json::Writer out;
+  out.object([&] {
+    out.member("destination", destination);
+    out.member("type", "bind");
+    out.member("source", source);
+    out.array("options", options);
+  });
+  return std::move(out).text();
+}
+
+std::string hook_text(const std::string& path, const std::vector<std::string>& args,
+                      const std::vector<std::string>& env) {
+  json::Writer out;
+  out.object([&] {
+    out.member("path", path);
+    out.array("args", args);
+    out.array("env", env);
+  });
+  return std::move(out).text();
 }
 
 Status apply_nodes(const json::Document& config, bool user_namespace,
@@ -92,7 +113,10 @@ Status apply_nodes(const json::Document& config, bool user_namespace,
       return Error(Errc::Invalid, fmt::format("{} has no device numbers", node.path));
     }
     if (user_namespace && node.host_path != node.path) {
-      patch.append({"mounts"}, node_bind_text(node));
+      // In a user namespace, the runtime cannot create nodes and binds the host's node at the same
+      // path instead. Our nodes have other paths (a simulated machine): the bind must be explicit.
+      patch.append({"mounts"},
+                   bind_text(node.path, node.host_path, {"bind", "nosuid", "noexec", "rprivate"}));
     } else {
       patch.append({"linux", "devices"}, device_text(node));
     }
@@ -107,10 +131,7 @@ void apply_mounts(Value mounts, const std::vector<model::MountEdit>& edits, json
   for (const auto& edit : edits) places.push_back(edit.container_path);
   remove_at(mounts, {"mounts"}, "destination", places, patch);
   for (const auto& edit : edits) {
-    patch.append(
-        {"mounts"},
-        fmt::format("{{\"destination\":{},\"type\":\"bind\",\"source\":{},\"options\":{}}}",
-                    quote(edit.container_path), quote(edit.host_path), string_array(edit.options)));
+    patch.append({"mounts"}, bind_text(edit.container_path, edit.host_path, edit.options));
   }
 }
 
@@ -123,9 +144,7 @@ void apply_hooks(Value hooks, const std::vector<model::HookEdit>& edits, json::P
     ++index;
   }
   for (const auto& edit : edits) {
-    patch.append({"hooks", edit.stage},
-                 fmt::format("{{\"path\":{},\"args\":{},\"env\":{}}}", quote(edit.path),
-                             string_array(edit.args), string_array(edit.env)));
+    patch.append({"hooks", edit.stage}, hook_text(edit.path, edit.args, edit.env));
   }
 }
 
@@ -164,10 +183,8 @@ Result<std::string> add_classic_hook(const json::Document& config, const std::st
   json::Patch patch;
   // Without its own environment, a hook would get the image's.
   patch.append({"hooks", "prestart"},
-               fmt::format("{{\"path\":{},\"args\":{},\"env\":{}}}", quote(path),
-                           string_array({name, "prestart"}),
-                           string_array({"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:"
-                                         "/sbin:/bin"})));
+               hook_text(path, {name, "prestart"},
+                         {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}));
   return patch.apply(config).in("config.json");
 }
 

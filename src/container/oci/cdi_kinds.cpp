@@ -21,10 +21,6 @@ constexpr std::array<std::string_view, 9> kNvidiaKinds{
 // Every GPU, every capability: for programs that manage the machine.
 constexpr std::string_view kManagement = "management.nvidia.com/";
 
-bool among(const auto& kinds, std::string_view kind) {
-  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
-}
-
 // Why an image may not name the device; "" if it may.
 std::string why_not(std::string_view kind, const Container& container,
                     const config::Settings& settings) {

@@ -5,7 +5,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gantry;
-  const auto config = json::Document::parse(std::string(reinterpret_cast<const char*>(data), size));
+  const auto config = json::Document::parse(std::string(reinterpret_cast<const char*>(data), size),
+                                            json::Encoding::Any);
   if (!config.ok()) return 0;
   const auto container = oci::parse_container(*config);
   if (!container.ok()) return 0;
@@ -20,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       .additional_gids = {44}};
   const auto edited = oci::apply(*config, edits);
   if (!edited.ok()) return 0;  // "process": [] and the like
-  const auto again = json::Document::parse(*edited);
+  const auto again = json::Document::parse(*edited, json::Encoding::Any);
   GANTRY_ASSERT(again.ok());
   const auto changed = oci::parse_container(*again);
   GANTRY_ASSERT(changed.ok());

@@ -61,6 +61,21 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kPodKeys{
     {"io.kubernetes.pod.uid", "io.kubernetes.container.name"},
 }};
 
+constexpr std::string_view kPodCgroup = "kubepods";
+constexpr std::string_view kManager = "io.container.manager";
+constexpr std::string_view kLibpod = "libpod";
+
+// Podman copies the annotations of an image into config.json, so the image may have replaced the
+// one that names podman. Its cgroup and its mounts are podman's own, such as
+// STORE/overlay-containers/ID/userdata/.containerenv.
+bool is_of_podman(const Container& container, std::string_view cgroup) {
+  const auto& mounts = container.mounts;
+  return container.annotation(kManager) == kLibpod || contains(cgroup, kLibpod) ||
+         std::any_of(mounts.begin(), mounts.end(), [](const Mount& mount) {
+           return contains(mount.source, "-containers/") && contains(mount.source, "/userdata/");
+         });
+}
+
 bool is_pod_key(std::string_view key) {
   return key.starts_with("io.kubernetes.cri.") || key.starts_with("io.kubernetes.pod.") ||
          key.starts_with("io.kubernetes.container.");
@@ -87,14 +102,14 @@ std::optional<PodContainer> pod_of(const Container& container, std::string_view 
   }
   if (named) return named;
   const auto& notes = container.annotations;
-  const bool is_podman = container.annotation("io.container.manager") == "libpod";
+  const bool is_podman = container.annotation(kManager) == kLibpod;
   const bool marked = std::any_of(notes.begin(), notes.end(), [&](const auto& note) {
     return is_pod_key(note.first) || (is_crio_key(note.first) && !is_podman);
   });
   const bool below = std::any_of(pod_cgroups.begin(), pod_cgroups.end(), [&](const auto& name) {
     return !name.empty() && contains(cgroup, name);
   });
-  if (marked || below || contains(cgroup, "kubepods")) return PodContainer{};
+  if (marked || below || contains(cgroup, kPodCgroup)) return PodContainer{};
   return std::nullopt;
 }
 
@@ -130,18 +145,25 @@ Result<Container> parse_container(const json::Document& config,
     container.annotations.emplace_back(note.key(), note.string().value_or(""));
   }
   for (const auto mount : config["mounts"]) {
-    container.mounts.push_back(
-        {mount["source"].string().value_or(""), mount["destination"].string().value_or("")});
+    container.mounts.push_back({mount["source"].string().value_or(""),
+                                mount["destination"].string().value_or(""),
+                                mount["options"].strings()});
   }
   container.root = config["root"]["path"].string().value_or("");
   container.read_only_root = config["root"]["readonly"].boolean().value_or(false);
   container.uid = process["user"]["uid"].u64().value_or(0);
   // In a user namespace, new or joined, the capability is only for that namespace.
-  container.privileged = has_string(process["capabilities"]["bounding"], "CAP_SYS_ADMIN") &&
-                         !has_user_namespace(config["linux"]);
+  const auto has = [&](std::string_view capability) {
+    return has_string(process["capabilities"]["bounding"], capability) &&
+           !has_user_namespace(config["linux"]);
+  };
+  container.privileged = has("CAP_SYS_ADMIN");
+  container.can_create_nodes = has("CAP_MKNOD");
   container.user_namespace = new_user_namespace(config["linux"]);
-  container.pod =
-      pod_of(container, config["linux"]["cgroupsPath"].string().value_or(""), pod_cgroups);
+  const auto cgroup = config["linux"]["cgroupsPath"].string().value_or("");
+  container.pod = pod_of(container, cgroup, pod_cgroups);
+  container.has_annotations_of_image =
+      is_of_podman(container, cgroup) && !contains(cgroup, kPodCgroup);
   return container;
 }
 

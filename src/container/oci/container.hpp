@@ -19,6 +19,7 @@ namespace gantry::oci {
 struct Mount {
   std::string source;
   std::string destination;
+  std::vector<std::string> options{};
   bool operator==(const Mount&) const = default;
 };
 
@@ -38,8 +39,10 @@ struct Container {
   std::uint64_t uid = 0;
   // The bounding set has CAP_SYS_ADMIN for the machine, not only for a user namespace.
   bool privileged = false;
-  bool user_namespace = false;      // has its own user namespace
-  std::optional<PodContainer> pod;  // nullopt: does not belong to a pod
+  bool can_create_nodes = false;          // the same for CAP_MKNOD
+  bool user_namespace = false;            // has its own user namespace
+  std::optional<PodContainer> pod;        // nullopt: does not belong to a pod
+  bool has_annotations_of_image = false;  // the engine copies them, so anyone may have written them
 
   // The value of a variable; the last one counts if it is set twice.
   std::optional<std::string_view> variable(std::string_view name) const;

@@ -104,6 +104,22 @@ TEST(Container, PodmansOwnMarksMakeNoPod) {
             PodContainer{});
 }
 
+TEST(Container, PodmanIsKnownByMoreThanAnAnnotationThatAnImageCanReplace) {
+  for (
+      const auto* of_podman :
+      {R"({"annotations": {"io.container.manager": "libpod"}})",
+       R"({"linux": {"cgroupsPath": "machine.slice:libpod:1"}, "annotations": {"io.container.manager": "x"}})",
+       R"({"mounts": [{"destination": "/run/.containerenv",
+                        "source": "/run/s/overlay-containers/1/userdata/.containerenv"}],
+            "annotations": {"io.container.manager": "x", "io.kubernetes.cri.sandbox-uid": "u"}})"})
+    EXPECT_TRUE(read(of_podman).has_annotations_of_image) << of_podman;
+  for (const auto* other : {R"({})", R"({"linux": {"cgroupsPath": "/docker/1"}})",
+                            R"({"linux": {"cgroupsPath": "kubepods.slice:crio:1"},
+                                "mounts": [{"destination": "/dev/shm",
+                                            "source": "/run/s/overlay-containers/1/userdata/shm"}]})"})
+    EXPECT_FALSE(read(other).has_annotations_of_image) << other;
+}
+
 TEST(Container, WrongTypesAreCorrupt) {
   for (const char* text : {"[]", R"({"process": []})", R"({"process": {"env": "A=1"}})",
                            R"({"mounts": {}})", R"({"linux": {"devices": 7}})"}) {

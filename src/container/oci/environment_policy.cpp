@@ -20,10 +20,6 @@ void refuse(DeviceRequest& asked, Decision& decision, std::string why) {
   asked.source = RequestSource::None;
 }
 
-bool among(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 // The slot of the container's share: the node agent names it for engines without CDI.
 bool is_own_slot(const Grant& grant, const std::string& entry) {
   if (!grant.share || !is_qualified(entry)) return false;
@@ -32,14 +28,19 @@ bool is_own_slot(const Grant& grant, const std::string& entry) {
          (name == grant.share->name || among(grant.share->other_slots, name));
 }
 
-// The granted UUID that an entry names; "" if it names another device or none.
+// A granted GPU in the form in which it was requested: a CDI name stays one.
+std::string named_like(const std::string& entry, const std::string& uuid) {
+  if (!is_qualified(entry) || split_qualified_name(entry).kind != kGpuKind) return uuid;
+  return fmt::format("{}={}", kGpuKind, uuid);
+}
+
+// The granted device that an entry names; "" if it names another device or none.
 std::string granted_device(const Grant& grant, const std::string& entry,
                            const RequestLookups& lookups) {
   if (is_own_slot(grant, entry)) return entry;
   auto id = is_qualified(entry) ? std::string(split_qualified_name(entry).name) : entry;
-  if (among(grant.devices, id)) return id;
-  auto uuid = lookups.uuid ? lookups.uuid(id) : std::string();
-  return among(grant.devices, uuid) ? uuid : std::string();
+  if (!among(grant.devices, id)) id = lookups.uuid ? lookups.uuid(id) : std::string();
+  return among(grant.devices, id) ? named_like(entry, id) : std::string();
 }
 
 void keep_granted(DeviceRequest& asked, const Grant& grant, const RequestLookups& lookups,
@@ -49,18 +50,19 @@ void keep_granted(DeviceRequest& asked, const Grant& grant, const RequestLookups
   for (const auto& entry : asked.devices) {
     if (entry == "all" || (is_qualified(entry) && split_qualified_name(entry).name == "all")) {
       for (const auto& uuid : grant.devices) {
-        if (!among(kept, uuid)) kept.push_back(uuid);
+        auto device = named_like(entry, uuid);
+        if (!among(kept, device)) kept.push_back(std::move(device));
       }
       continue;
     }
     if (is_own_slot(grant, entry)) asked.slots.push_back(entry);
-    auto uuid = granted_device(grant, entry, lookups);
-    if (uuid.empty()) {
+    auto device = granted_device(grant, entry, lookups);
+    if (device.empty()) {
       decision.warnings.push_back(fmt::format(
           "`{}` is not given: the node agent has not granted it to this container", entry));
       decision.reasons.push_back(fmt::format("`{}` was not granted", entry));
-    } else if (!among(kept, uuid)) {
-      kept.push_back(std::move(uuid));
+    } else if (!among(kept, device)) {
+      kept.push_back(std::move(device));
     }
   }
   asked.devices = std::move(kept);

@@ -50,7 +50,7 @@ TEST(Policy, NeverIsForPrivilegedContainersToo) {
 TEST(Policy, AnnotationsCountWhateverTheEnvironmentMay) {
   const auto decision =
       decide_for_all(with_policy("never"), {.annotations = {{"cdi.k8s.io/a", "nvidia.com/gpu=0"}}});
-  EXPECT_THAT(decision.request.devices, ElementsAre("0"));
+  EXPECT_THAT(decision.request.cdi_devices, ElementsAre("nvidia.com/gpu=0"));
 }
 
 TEST(Policy, GroupsAndImexFollowTheEnvironmentPolicy) {
@@ -100,6 +100,18 @@ TEST_F(KubernetesPolicy, OnlyWhatWasGrantedIsGivenHoweverItIsNamed) {
   const auto decision = decide_for_all({}, container("GPU-x,1,0"), granting({"GPU-a", "GPU-b"}));
   EXPECT_THAT(decision.request.devices, ElementsAre("GPU-b"));
   EXPECT_THAT(decision.warnings, SizeIs(2));
+}
+
+TEST_F(KubernetesPolicy, ACdiNameOfAGrantedGpuStaysACdiName) {
+  const auto granted = granting({"GPU-a", "GPU-b"});
+  EXPECT_THAT(decide_for_all({}, container("nvidia.com/gpu=1"), granted).request.cdi_devices,
+              ElementsAre("nvidia.com/gpu=GPU-b"));
+  EXPECT_THAT(decide_for_all({}, container("nvidia.com/gpu=all"), granted).request.cdi_devices,
+              ElementsAre("nvidia.com/gpu=GPU-a", "nvidia.com/gpu=GPU-b"));
+  // The name of a granted GPU does not make another kind's device a granted one.
+  const auto other = decide_for_all({}, container("acme.org/disk=GPU-a"), granted).request;
+  EXPECT_THAT(other.devices, ElementsAre("GPU-a"));
+  EXPECT_THAT(other.cdi_devices, SizeIs(0));
 }
 
 TEST_F(KubernetesPolicy, OfAShareIsItsSlotAndNoGpu) {

@@ -14,10 +14,10 @@ namespace {
 using model::RequestSource;
 
 constexpr std::string_view kForcedKind = "runtime.nvidia.com/gpu";
-constexpr std::string_view kGpuKind = "nvidia.com/gpu";
 
-// Divides the entries into ours and those of CDI specs. In mode "cdi", names without a kind get
-// default-kind, like in NVIDIA's runtime; if that is another kind, its spec defines the GPUs.
+// Divides the entries into names of GPUs and names of CDI specifications. In mode "cdi", names
+// without a kind get default-kind, like in NVIDIA's runtime; if that is another kind, its spec
+// defines the GPUs. A name of kForcedKind is a GPU's: no specification has it.
 Status sort_devices(const std::vector<std::string>& entries, const config::Settings& settings,
                     model::ContainerRequest& request) {
   const auto& runtime = settings.runtime;
@@ -35,7 +35,7 @@ Status sort_devices(const std::vector<std::string>& entries, const config::Setti
     }
     const auto [kind, name] = split_qualified_name(entry);
     forced = forced || kind == kForcedKind;
-    if (kind == kForcedKind || kind == kGpuKind || (kind == runtime.cdi_default_kind && !theirs)) {
+    if (kind == kForcedKind) {
       names.push_back(name);
     } else {
       request.cdi_devices.push_back(entry);
@@ -53,8 +53,25 @@ Status sort_devices(const std::vector<std::string>& entries, const config::Setti
 
 Result<DeviceRequest> find_request(const Container& container, const config::Settings& settings,
                                    Decision& decision) {
-  GANTRY_TRY(auto annotated,
-             request_from_annotations(container, settings.runtime.cdi_annotation_prefixes));
+  // As NVIDIA's runtime: a mode that was set and is not `cdi` follows no annotations.
+  const auto& mode = settings.runtime.mode;
+  const bool follows_annotations = mode == "auto" || mode == "cdi";
+  auto read = request_from_annotations(container, settings.runtime.cdi_annotation_prefixes);
+  if (!follows_annotations) {
+    const bool any = !read.ok() || read->source != RequestSource::None;
+    if (any)
+      decision.reasons.push_back(fmt::format("annotations do not count in mode = \"{}\"", mode));
+    read = DeviceRequest{};
+  }
+  // An image could ask for more than its user does. (In the kubelet's pods only grants count.)
+  if (container.has_annotations_of_image) {
+    if (!read.ok() || read->source != RequestSource::None)
+      decision.reasons.emplace_back(
+          "annotations do not count with podman, which takes them from the image; use "
+          "`podman run --device`");
+    read = DeviceRequest{};
+  }
+  GANTRY_TRY(auto annotated, std::move(read));
   GANTRY_TRY(auto mounted, request_from_mounts(container));
   GANTRY_TRY(auto environment, request_from_environment(container, settings));
   for (const auto* asked : {&annotated, &mounted, &environment}) {

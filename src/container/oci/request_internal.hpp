@@ -3,10 +3,17 @@
 
 #include "container/oci/request.hpp"
 
+#include <algorithm>
+
 namespace gantry::oci {
 
+constexpr std::string_view kGpuKind = "nvidia.com/gpu";
 constexpr std::string_view kVisibleDevices = "NVIDIA_VISIBLE_DEVICES";
 constexpr std::string_view kVolumeMounts = "/var/run/nvidia-container-devices";
+
+bool among(const auto& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 // An image from before NVIDIA_REQUIRE_CUDA: requests all GPUs and all capabilities by default.
 bool is_legacy_image(const Container& container);

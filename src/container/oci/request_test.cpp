@@ -98,11 +98,38 @@ TEST(Request, AnnotationsComeFirstAndMustBeQualified) {
                                             {"other/c", "nvidia.com/gpu=7"}}};
   const auto decision = decided(container);
   EXPECT_EQ(decision.request.source, RequestSource::Annotation);
-  EXPECT_THAT(decision.request.devices, ElementsAre("1", "0"));
-  EXPECT_THAT(decision.request.cdi_devices, ElementsAre("acme.org/nic=x"));
+  EXPECT_THAT(decision.request.devices, IsEmpty());
+  EXPECT_THAT(decision.request.cdi_devices,
+              ElementsAre("nvidia.com/gpu=1", "nvidia.com/gpu=0", "acme.org/nic=x"));
   const auto wrong = decide_request({.annotations = {{"cdi.k8s.io/a", "0"}}}, {}, {});
   ASSERT_FALSE(wrong.ok());
   EXPECT_THAT(wrong.error().text(), HasSubstr("not a CDI device name"));
+}
+
+// As with NVIDIA's runtime, whose mode jit-cdi follows no annotations.
+TEST(Request, AnnotationsCountOnlyInTheModesThatFollowThem) {
+  const Container container{.annotations = {{"cdi.k8s.io/a", "nvidia.com/gpu=1"}}};
+  for (const auto& [mode, counts] : {std::pair{"auto", true}, std::pair{"cdi", true},
+                                     std::pair{"jit-cdi", false}, std::pair{"legacy", false}}) {
+    config::Settings settings;
+    settings.runtime.mode = mode;
+    const auto decision = decide_request(container, settings, {});
+    ASSERT_TRUE(decision.ok()) << mode;
+    EXPECT_EQ(decision->request.source == RequestSource::Annotation, counts) << mode;
+    if (counts) continue;
+    EXPECT_THAT(decision->reasons, Contains(HasSubstr("annotations do not count"))) << mode;
+  }
+}
+
+// Podman makes the annotations of an image those of the container.
+TEST(Request, AnnotationsOfAnImageDoNotReplaceWhatItsUserAsksFor) {
+  const Container container{.env = {"NVIDIA_VISIBLE_DEVICES=3"},
+                            .annotations = {{"cdi.k8s.io/a", "nvidia.com/gpu=all"}},
+                            .has_annotations_of_image = true};
+  const auto decision = decide_request(container, {}, {});
+  ASSERT_TRUE(decision.ok());
+  EXPECT_EQ(decision->request.source, RequestSource::Environment);
+  EXPECT_THAT(decision->reasons, Contains(HasSubstr("podman run --device")));
 }
 
 TEST(Request, VolumeMountsCountWhereAcceptedAndByComponent) {
@@ -118,8 +145,8 @@ TEST(Request, VolumeMountsCountWhereAcceptedAndByComponent) {
   accepting.accept_volume_mounts = true;
   const auto request = decided(container, accepting).request;
   EXPECT_EQ(request.source, RequestSource::VolumeMount);
-  EXPECT_THAT(request.devices, ElementsAre("GPU-a", "1"));
-  EXPECT_THAT(request.cdi_devices, ElementsAre("acme.org/nic=a"));
+  EXPECT_THAT(request.devices, ElementsAre("GPU-a"));
+  EXPECT_THAT(request.cdi_devices, ElementsAre("nvidia.com/gpu=1", "acme.org/nic=a"));
   EXPECT_THAT(request.imex_channels, ElementsAre(7));
   EXPECT_THAT(decided(container).request.devices, ElementsAre("all"));
 }
@@ -129,8 +156,8 @@ TEST(Request, QualifiedAndPlainNamesMayBeMixed) {
   settings.gantry.cdi_kinds = {"acme.org/nic"};
   const auto request =
       with_env({"NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=all,acme.org/nic=a,0"}, settings);
-  EXPECT_THAT(request.devices, ElementsAre("all"));
-  EXPECT_THAT(request.cdi_devices, ElementsAre("acme.org/nic=a"));
+  EXPECT_THAT(request.devices, ElementsAre("0"));
+  EXPECT_THAT(request.cdi_devices, ElementsAre("nvidia.com/gpu=all", "acme.org/nic=a"));
 }
 
 TEST(Request, OurOwnKindMayNotBeMixedWithOthers) {
@@ -147,12 +174,13 @@ TEST(Request, InModeCdiNamesWithoutAKindHaveTheDefaultKind) {
   settings.runtime.cdi_default_kind = "acme.org/gpu";
   const std::vector<std::string> env{"NVIDIA_VISIBLE_DEVICES=0,acme.org/gpu=1,nvidia.com/gpu=2"};
   const auto ours = with_env(env, settings);
-  EXPECT_THAT(ours.devices, ElementsAre("0", "1", "2"));
-  EXPECT_THAT(ours.cdi_devices, IsEmpty());
+  EXPECT_THAT(ours.devices, ElementsAre("0"));
+  EXPECT_THAT(ours.cdi_devices, ElementsAre("acme.org/gpu=1", "nvidia.com/gpu=2"));
   settings.runtime.mode = "cdi";
   const auto theirs = with_env(env, settings);
-  EXPECT_THAT(theirs.devices, ElementsAre("2"));
-  EXPECT_THAT(theirs.cdi_devices, ElementsAre("acme.org/gpu=0", "acme.org/gpu=1"));
+  EXPECT_THAT(theirs.devices, IsEmpty());
+  EXPECT_THAT(theirs.cdi_devices,
+              ElementsAre("acme.org/gpu=0", "acme.org/gpu=1", "nvidia.com/gpu=2"));
   EXPECT_THAT(with_env({"NVIDIA_VISIBLE_DEVICES=all"}, settings).cdi_devices,
               ElementsAre("acme.org/gpu=all"));
 }

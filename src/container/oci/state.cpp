@@ -11,7 +11,8 @@ Result<State> parse_state(std::string_view text) {
   if (text.size() > kMaxStateBytes) {
     return Error(Errc::Corrupt, "the container's state is too large");
   }
-  GANTRY_TRY(const auto document, json::Document::parse(std::string(text)).in("container state"));
+  GANTRY_TRY(const auto document,
+             json::Document::parse(std::string(text), json::Encoding::Any).in("container state"));
   const auto word = [&](std::string_view key) { return document[key].string().value_or(""); };
   State state{
       .id = word("id"), .status = word("status"), .bundle = word("bundle"), .root = word("root")};

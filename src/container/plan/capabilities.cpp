@@ -16,6 +16,11 @@ std::vector<model::Capability> all_capabilities() {
   return {Compute, Utility, Video, Graphics, Display, Ngx, Compat32};
 }
 
+std::vector<model::Capability> specification_capabilities() {
+  using enum model::Capability;
+  return {Compute, Utility, Video, Graphics, Display, Ngx};
+}
+
 Result<std::vector<model::Capability>> parse_capabilities(std::string_view text) {
   using model::Capability;
   std::vector<Capability> found;

@@ -17,4 +17,7 @@ Result<std::vector<model::Capability>> parse_capabilities(std::string_view text)
 
 std::vector<model::Capability> all_capabilities();  // with compat32
 
+// What a device of a CDI specification brings, whatever the container's environment says.
+std::vector<model::Capability> specification_capabilities();
+
 }  // namespace gantry::plan

@@ -15,7 +15,7 @@ using model::Gpu;
 using model::Inventory;
 
 constexpr std::size_t kMaxDevicesInMessage = 16;    // devices listed in a message
-constexpr std::size_t kMaxQuotedBytes = 80;         // bytes of a request shown in a message
+constexpr std::size_t kMaxQuotedDeviceBytes = 80;   // bytes of a request shown in a message
 constexpr std::size_t kMaxRequestedDevices = 1024;  // 16 GPUs of 7 instances are 112
 
 bool same_text(std::string_view a, std::string_view b) {
@@ -28,8 +28,8 @@ Error device_not_found(const Inventory& machine, std::string_view what) {
 }
 
 std::string quoted(std::string_view id) {
-  return fmt::format("GPU \"{}{}\"", id.substr(0, kMaxQuotedBytes),
-                     id.size() > kMaxQuotedBytes ? "..." : "");
+  return fmt::format("GPU \"{}{}\"", id.substr(0, kMaxQuotedDeviceBytes),
+                     id.size() > kMaxQuotedDeviceBytes ? "..." : "");
 }
 
 const Gpu* by_index(const Inventory& machine, std::uint64_t index) {
@@ -73,7 +73,7 @@ Result<SelectedDevice> by_old_mig_name(const Inventory& machine, std::string_vie
     }
   }
   return device_not_found(machine,
-                          fmt::format("MIG instance \"{}\"", id.substr(0, kMaxQuotedBytes)));
+                          fmt::format("MIG instance \"{}\"", id.substr(0, kMaxQuotedDeviceBytes)));
 }
 
 std::optional<SelectedDevice> by_uuid(const Inventory& machine, std::string_view id) {
@@ -161,11 +161,10 @@ Result<Selection> select_all(const Inventory& machine) {
     }
   }
   if (all.devices.empty()) {
-    return Error(
-        Errc::NotFound,
-        fmt::format("this machine has no GPU that a container can use{}{}; run `gantry "
-                    "doctor`",
-                    all.notes.empty() ? "" : ": ", all.notes.empty() ? "" : all.notes.front()));
+    return Error(Errc::NotFound, fmt::format("this machine has no GPU that a container can use{}{}",
+                                             all.notes.empty() ? "" : ": ",
+                                             all.notes.empty() ? "" : all.notes.front()))
+        .advise("run `gantry doctor`");
   }
   return all;
 }
@@ -192,7 +191,7 @@ std::string describe_devices(const Inventory& machine) {
 Result<SelectedDevice> select_one(const Inventory& machine, std::string_view id) {
   GANTRY_TRY(const SelectedDevice found, find(machine, id));
   if (is_lost(*found.gpu)) {
-    return Error(Errc::Unsupported, loss(*found.gpu) + "; run `gantry doctor` for the remedy");
+    return Error(Errc::Unsupported, loss(*found.gpu)).advise("run `gantry doctor` for the remedy");
   }
   return found;
 }

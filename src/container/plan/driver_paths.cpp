@@ -20,6 +20,17 @@ constexpr std::array kCapabilityOrder{Capability::Compute, Capability::Utility, 
 // The subdirectories of a library directory that programs open by name.
 constexpr std::array<std::string_view, 2> kSubdirectories{"vdpau", "gbm"};
 
+// Names that programs open, for which not every driver package has a link.
+struct RequiredName {
+  std::string_view library;  // the start of its file name
+  std::string_view name;
+};
+constexpr std::array kRequiredNames{
+    RequiredName{"libcuda.so.", "libcuda.so"},
+    RequiredName{"libGLX_nvidia.so.", "libGLX_indirect.so.0"},  // GLX without a vendor's screen
+    RequiredName{"libnvidia-opticalflow.so.", "libnvidia-opticalflow.so"},
+};
+
 std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
@@ -72,6 +83,13 @@ std::vector<std::string> loader_directories() {
     }
   }
   return directories;
+}
+
+std::vector<std::string> gbm_backends() {
+  std::vector<std::string> paths;
+  for (const auto* layout : {"/usr/lib/x86_64-linux-gnu", "/usr/lib64"})
+    paths.push_back(fmt::format("{}/gbm/nvidia-drm_gbm.so", layout));
+  return paths;
 }
 
 std::string library_set_name(model::CapabilityMask closed) {
@@ -128,6 +146,9 @@ std::vector<std::string> names_in_directory(const model::DriverFile& library) {
     add(link);
     if (!below.empty() && link.find('/') == std::string::npos)
       add(fmt::format("{}/{}", below, link));
+  }
+  for (const auto& required : kRequiredNames) {
+    if (file.starts_with(required.library)) add(std::string(required.name));
   }
   return names;
 }

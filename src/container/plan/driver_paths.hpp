@@ -30,12 +30,15 @@ inline constexpr std::string_view kConfigName = "config";
 inline constexpr std::string_view kContainerLibraryDirectory = "/usr/local/nvidia/lib64";
 inline constexpr std::string_view kContainerLibraryDirectory32 = "/usr/local/nvidia/lib";
 inline constexpr std::string_view kContainerProgramDirectory = "/usr/local/nvidia/bin";
-inline constexpr std::string_view kContainerSmi = "/usr/bin/nvidia-smi";
+inline constexpr std::string_view kContainerPath = "/usr/bin";  // in the PATH of every image
 inline constexpr std::string_view kLoaderConfPath = "/etc/ld.so.conf.d/00-gantry.conf";
 
 // Subdirectories that the loader searches by default, below the library directory of either layout:
 // the first since glibc 2.33, the second before 2.37.
 std::vector<std::string> loader_directories();
+
+// Where libgbm looks for NVIDIA's back end in a container, in either layout.
+std::vector<std::string> gbm_backends();
 
 // The name of a set below sets/: the closed capabilities in fixed order, "compute+utility". The few
 // libraries of Display are in the sets that have Graphics. "" if these capabilities have no
@@ -54,7 +57,8 @@ std::string config_path_in_container(const model::DriverFile& file);
 // The name of a program: the name of the link if it was found through one (Debian's alternatives).
 std::string program_name(const model::DriverFile& program);
 
-// The names of a library in the prepared directory: file name, SONAME, development link. A library
+// The names of a library in the prepared directory: file name, SONAME, development link, and names
+// that programs expect although the driver's package may not have them. A library
 // in a subdirectory ("vdpau/libvdpau_nvidia.so.1") has its names in the directory itself, too,
 // because libvdpau and the loader search there. The other names are links to the first one.
 std::vector<std::string> names_in_directory(const model::DriverFile& library);

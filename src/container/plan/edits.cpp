@@ -25,7 +25,7 @@ constexpr std::string_view kProfile =
     "/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf";
 
 // EGL and Vulkan enumerate the machine's GPUs themselves; this mask of minors restricts them to the
-// container's GPUs.
+// container's GPUs. The file is in the driver's own dialect of JSON, with a hexadecimal number.
 void add_application_profile(const Selection& selection, ContainerEdits& edits) {
   std::uint64_t minors = 0;
   for (const auto& device : selection.devices) {

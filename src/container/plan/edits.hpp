@@ -41,8 +41,13 @@ struct PlanOptions {
   bool firmware = false;                               // containers do not need firmware
   DeviceNumbers numbers = DeviceNumbers::Leave;
   AdditionalGroups groups = AdditionalGroups::AllNodes;
-  bool sockets = true;  // of persistenced and the fabric manager, with utility
+  bool sockets = true;    // of persistenced and the fabric manager, with utility
+  bool node_hook = true;  // OneHook: also the hook of node_creation_hook()
 };
+
+// The hook that keeps the driver's libraries in a container from creating device nodes. Without it,
+// root with CAP_MKNOD gets nodes of all GPUs in its /dev, which its cgroup does not let it open.
+model::HookEdit node_creation_hook(const PlanOptions& options);
 
 // All edits for one container; none for an empty request. Errors: those of select(); NotFound for a
 // missing node, with the command that creates it; Unsupported for a requirement that is not met.

@@ -63,7 +63,8 @@ TEST(Edits, WithoutHooksTheLoaderFindsTheSetInItsOwnDirectories) {
       ElementsAre("/usr/local/nvidia/lib64", "/usr/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v2",
                   "/usr/lib/x86_64-linux-gnu/tls", "/usr/lib64/glibc-hwcaps/x86-64-v2",
                   "/usr/lib64/tls", "/usr/local/nvidia/bin", "/usr/bin/nvidia-smi",
-                  "/etc/OpenCL/vendors/nvidia.icd", "/run/nvidia-persistenced/socket"));
+                  "/usr/bin/nvidia-cuda-mps-control", "/etc/OpenCL/vendors/nvidia.icd",
+                  "/run/nvidia-persistenced/socket"));
   EXPECT_EQ(edits->mounts[0].host_path,
             "/var/lib/gantry/driver/current/sets/compute+utility/lib64");
   EXPECT_THAT(edits->hooks, IsEmpty());
@@ -84,10 +85,12 @@ TEST(Edits, NeverThePathsThatBreakImages) {
   }
 }
 
-TEST(Edits, OneHookHasOneAndNoMountsInTheLoadersDirectories) {
+TEST(Edits, WithAHookThereAreNoMountsInTheLoadersDirectories) {
   const auto edits =
       edits_for(machine_for_test(), asking_for({"0"}), {.flavour = Flavour::OneHook});
-  ASSERT_EQ(edits->hooks.size(), 1U);
+  ASSERT_EQ(edits->hooks.size(), 2U);
+  EXPECT_THAT(edits->hooks[1].args,
+              ElementsAre("nvidia-cdi-hook", "disable-device-node-modification"));
   EXPECT_THAT(edits->hooks[0].args,
               ElementsAre("nvidia-cdi-hook", "update-ldcache", "--folder",
                           "/usr/local/nvidia/lib64", "--host-driver-version", "running"));
@@ -161,11 +164,57 @@ TEST(Edits, CapabilitiesDecideAboutFilesAndNodes) {
   EXPECT_THAT(node_paths(*utility), ElementsAre("/dev/nvidiactl", "/dev/nvidia0"));
   EXPECT_THAT(places(*utility), Not(Contains("/etc/OpenCL/vendors/nvidia.icd")));
   const auto graphics = edits_for(machine_for_test(), asking_for({"0"}, {Graphics}), {});
-  EXPECT_THAT(node_paths(*graphics), ElementsAre("/dev/nvidiactl", "/dev/nvidia-modeset",
-                                                 "/dev/nvidia0", "/dev/dri/card0"));
+  EXPECT_THAT(node_paths(*graphics),
+              ElementsAre("/dev/nvidiactl", "/dev/nvidia-modeset", "/dev/nvidia0", "/dev/dri/card0",
+                          "/dev/dri/by-path/pci-0000:3b:00.0-card"));
   EXPECT_THAT(places(*graphics), Contains("/etc/vulkan/icd.d/nvidia_icd.json"));
   EXPECT_THAT(places(*graphics), Not(Contains("/usr/bin/nvidia-smi")));
   EXPECT_THAT(graphics->additional_gids, ElementsAre(44U));
+}
+
+TEST(Edits, ALinkOfUdevIsTheSameNodeByAnotherName) {
+  const auto edits = edits_for(machine_for_test(), asking_for({"1"}, {Graphics}),
+                               {.numbers = DeviceNumbers::Fill});
+  const auto& link = edits->nodes.back();
+  EXPECT_EQ(link.path, "/dev/dri/by-path/pci-0000:3c:00.0-card");
+  EXPECT_EQ(link.host_path, "/dev/dri/card1");
+  EXPECT_EQ(link.major, 226U);
+  EXPECT_EQ(link.minor, 1U);
+  // Without the node there is nothing that the link could lead to.
+  auto machine = machine_for_test();
+  std::erase_if(machine.nodes, [](const auto& node) { return node.path == "/dev/dri/card1"; });
+  EXPECT_EQ(edits_for(machine, asking_for({"1"}, {Graphics}), {})->nodes.back().path,
+            "/dev/nvidia1");
+}
+
+TEST(Edits, GbmFindsItsBackEndInEitherLayout) {
+  const auto edits = edits_for(machine_for_test(), asking_for({"0"}, {Graphics}), {});
+  EXPECT_THAT(places(*edits), AllOf(Contains("/usr/lib/x86_64-linux-gnu/gbm/nvidia-drm_gbm.so"),
+                                    Contains("/usr/lib64/gbm/nvidia-drm_gbm.so")));
+  for (const auto& mount : edits->mounts) {
+    if (!mount.container_path.ends_with("_gbm.so")) continue;
+    EXPECT_EQ(mount.host_path,
+              "/var/lib/gantry/driver/current/sets/graphics/lib64/libnvidia-allocator.so.1");
+  }
+  EXPECT_THAT(places(*edits_for(machine_for_test(), asking_for({"0"}), {})),
+              Not(Contains("/usr/lib64/gbm/nvidia-drm_gbm.so")));
+}
+
+TEST(Edits, NamesThatADriversPackageMayLackAreThere) {
+  const auto names = [](const char* file, const char* soname) {
+    return names_in_directory({.path = std::string("/usr/lib64/") + file, .soname = soname});
+  };
+  EXPECT_THAT(
+      names("libGLX_nvidia.so.580.159.04", "libGLX_nvidia.so.0"),
+      ElementsAre("libGLX_nvidia.so.580.159.04", "libGLX_nvidia.so.0", "libGLX_indirect.so.0"));
+  EXPECT_THAT(names("libnvidia-opticalflow.so.430.26", "libnvidia-opticalflow.so.1"),
+              Contains("libnvidia-opticalflow.so"));
+  const auto edits =
+      edits_for(machine_for_test(), asking_for({"0"}, {Graphics}), {.flavour = Flavour::Shim});
+  std::vector<std::string> known;
+  for (const auto& library : edits->libraries) known.push_back(library.name);
+  EXPECT_THAT(known, AllOf(Contains("libGLX_nvidia.so.1"), Contains("libGLX_indirect.so.0"),
+                           Not(Contains("libGLX_nvidia.so.580.159.04"))));
 }
 
 TEST(Edits, SocketsAreWritableAndNotForPrograms) {

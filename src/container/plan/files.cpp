@@ -17,6 +17,8 @@ using model::DriverFile;
 using model::DriverFileKind;
 using model::Inventory;
 
+constexpr std::string_view kGbmLibrary = "libnvidia-allocator.so.1";
+
 // Without `ro`: clients cannot connect to a socket on a read-only mount.
 std::vector<std::string> socket_options() {
   return {"nosuid", "nodev", "noexec", "rbind", "rprivate"};
@@ -61,7 +63,8 @@ void add_library_names(const Inventory& machine, model::CapabilityMask closed,
     const auto directory =
         file.is_32bit ? kContainerLibraryDirectory32 : kContainerLibraryDirectory;
     for (auto& name : names_in_directory(file)) {
-      const bool is_for_loader = name == file.soname || name.ends_with(".so");
+      // The loader is asked for the SONAME or for a link, not for the file with its version.
+      const bool is_for_loader = name == file.soname || !file.path.ends_with("/" + name);
       if (!is_for_loader || name.find('/') != std::string::npos || !name.starts_with("lib"))
         continue;
       auto path = fmt::format("{}/{}", directory, name);
@@ -102,18 +105,18 @@ void add_libraries(const Inventory& machine, model::CapabilityMask closed,
   }
 }
 
-// libgbm opens its back end only by path.
+// libgbm opens its back end only by path. It is libnvidia-allocator under another name.
 void add_gbm(const Inventory& machine, model::CapabilityMask closed, const PlanOptions& options,
              ContainerEdits& edits) {
   if (!has(closed, Capability::Graphics)) return;
   for (const auto& file : machine.files) {
-    if (!wants(file, DriverFileKind::Library, closed) || file.is_32bit) continue;
-    for (const auto& name : names_in_directory(file)) {
-      if (!name.starts_with("gbm/")) continue;
-      add_mount(engine_path(options, fmt::format("{}/sets/{}/lib64/{}", options.prepared,
-                                                 library_set_name(closed), name)),
-                fmt::format("/usr/lib/x86_64-linux-gnu/{}", name), "GBM's back end", edits);
+    if (!wants(file, DriverFileKind::Library, closed) || file.is_32bit ||
+        file.soname != kGbmLibrary) {
+      continue;
     }
+    const auto library = engine_path(options, fmt::format("{}/sets/{}/lib64/{}", options.prepared,
+                                                          library_set_name(closed), kGbmLibrary));
+    for (auto& path : gbm_backends()) add_mount(library, std::move(path), "GBM's back end", edits);
   }
 }
 
@@ -122,12 +125,11 @@ void add_programs(const Inventory& machine, model::CapabilityMask closed,
   if (!any(machine, DriverFileKind::Binary, closed, false)) return;
   const auto directory = engine_path(options, fmt::format("{}/bin", options.prepared));
   add_mount(directory, std::string(kContainerProgramDirectory), "the driver's programs", edits);
-  const auto is_smi = [&](const DriverFile& file) {
-    return wants(file, DriverFileKind::Binary, closed) && program_name(file) == "nvidia-smi";
-  };
-  if (std::any_of(machine.files.begin(), machine.files.end(), is_smi)) {
-    add_mount(directory + "/nvidia-smi", std::string(kContainerSmi),
-              "nvidia-smi in a directory of every PATH", edits);
+  for (const auto& file : machine.files) {
+    if (!wants(file, DriverFileKind::Binary, closed)) continue;
+    const auto name = program_name(file);
+    add_mount(fmt::format("{}/{}", directory, name), fmt::format("{}/{}", kContainerPath, name),
+              fmt::format("{} in a directory of every PATH", name), edits);
   }
 }
 
@@ -163,13 +165,22 @@ void add_single_files(const Inventory& machine, model::CapabilityMask closed,
   }
 }
 
+model::HookEdit hook_call(const PlanOptions& options, std::string name, std::string why) {
+  return {.stage = "createContainer",
+          .path = options.hook_path,
+          .args = {options.hook_path.substr(options.hook_path.rfind('/') + 1), std::move(name)},
+          .env = {"NVIDIA_CTK_DEBUG=false"},
+          .why = std::move(why)};
+}
+
+void add_root(const PlanOptions& options, model::HookEdit& hook) {
+  if (!options.engine_root.empty())
+    hook.args.insert(hook.args.end(), {"--root", options.engine_root});
+}
+
 void add_hook(const PlanOptions& options, ContainerEdits& edits) {
-  model::HookEdit hook{
-      .stage = "createContainer",
-      .path = options.hook_path,
-      .args = {options.hook_path.substr(options.hook_path.rfind('/') + 1), "update-ldcache"},
-      .env = {"NVIDIA_CTK_DEBUG=false"},
-      .why = "merges the libraries into the image's ld.so.cache"};
+  auto hook =
+      hook_call(options, "update-ldcache", "merges the libraries into the image's ld.so.cache");
   for (const auto& mount : edits.mounts) {
     if (mount.container_path == kContainerLibraryDirectory ||
         mount.container_path == kContainerLibraryDirectory32) {
@@ -180,9 +191,9 @@ void add_hook(const PlanOptions& options, ContainerEdits& edits) {
   // The image's newer libcuda, if it works with the driver that is running then: stored specs do
   // not contain a version.
   hook.args.insert(hook.args.end(), {"--host-driver-version", "running"});
-  if (!options.engine_root.empty())
-    hook.args.insert(hook.args.end(), {"--root", options.engine_root});
+  add_root(options, hook);
   edits.hooks.push_back(std::move(hook));
+  if (options.node_hook) edits.hooks.push_back(node_creation_hook(options));
 }
 
 // So that an ldconfig inside the container keeps the libraries.
@@ -201,6 +212,14 @@ void add_loader_config(ContainerEdits& edits) {
 }
 
 }  // namespace
+
+// Not a mount over the file: runc allows mounts below /proc only to hooks.
+model::HookEdit node_creation_hook(const PlanOptions& options) {
+  auto hook = hook_call(options, "disable-device-node-modification",
+                        "keeps programs in the container from creating device nodes");
+  add_root(options, hook);
+  return hook;
+}
 
 void add_driver_files(const Inventory& machine, model::CapabilityMask closed,
                       const PlanOptions& options, ContainerEdits& edits) {

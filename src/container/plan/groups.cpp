@@ -28,10 +28,7 @@ constexpr std::array kGroups{
              "InfiniBand",
              {"/dev/infiniband/uverbs", "/dev/infiniband/rdma_cm"},
              "modprobe -a mlx5_ib ib_uverbs rdma_ucm"},
-    GroupRow{DeviceGroup::Nvswitch,
-             "NVSwitch",
-             {"/dev/nvidia-nvswitch", ""},
-             "nvidia-modprobe -l, on a machine that has one"},
+    GroupRow{DeviceGroup::Nvswitch, "NVSwitch", {"/dev/nvidia-nvswitch", ""}, "nvidia-modprobe -l"},
 };
 
 // The driver gives these two the same numbers everywhere.
@@ -74,8 +71,8 @@ Result<ContainerEdits> group_edits(const Inventory& machine, DeviceGroup group,
   }
   if (edits.nodes.empty()) {
     return Error(Errc::NotFound,
-                 fmt::format("{} was requested, but this machine has no {}*; is its module loaded? "
-                             "{}",
+                 fmt::format("{} was requested, but this machine has no {}*; to load its module "
+                             "run `{}`",
                              row->name, row->starts[0], row->helps));
   }
   if (group == DeviceGroup::Gds) add_storage_files(machine, options, edits);

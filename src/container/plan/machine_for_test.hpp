@@ -24,7 +24,8 @@ inline model::Gpu gpu_for_test(int index) {
   gpu.brand = "NVIDIA RTX";
   gpu.mig.current = model::MigMode::Disabled;
   gpu.health.state = model::HealthState::Ok;
-  gpu.drm_nodes = {fmt::format("/dev/dri/card{}", index)};
+  gpu.drm_nodes = {fmt::format("/dev/dri/card{}", index),
+                   fmt::format("/dev/dri/by-path/pci-{}-card", gpu.pci.sysfs())};
   return gpu;
 }
 
@@ -73,9 +74,12 @@ inline model::Inventory machine_for_test() {
   }
   machine.files = {library_for_test("libcuda", Compute), library_for_test("libnvidia-ml", Utility),
                    library_for_test("libnvidia-encode", Video),
-                   library_for_test("libGLX_nvidia", Graphics)};
+                   library_for_test("libGLX_nvidia", Graphics),
+                   library_for_test("libnvidia-allocator", Graphics)};
   machine.files.push_back(
       {.path = "/usr/bin/nvidia-smi", .kind = Binary, .capabilities = {Utility}});
+  machine.files.push_back(
+      {.path = "/usr/bin/nvidia-cuda-mps-control", .kind = Binary, .capabilities = {Compute}});
   machine.files.push_back(
       {.path = "/etc/OpenCL/vendors/nvidia.icd", .kind = Config, .capabilities = {Compute}});
   machine.files.push_back({.path = "/usr/share/vulkan/icd.d/nvidia_icd.json",

@@ -40,6 +40,25 @@ void add_group(const model::DeviceNode& node, const PlanOptions& options, Contai
   if (std::find(gids.begin(), gids.end(), node.gid) == gids.end()) gids.push_back(node.gid);
 }
 
+// Nodes of graphics. Each of udev's links below by-path follows the node that it links to; a
+// container gets it as another node, because neither CDI nor config.json can express a link.
+Status add_drm_nodes(const Inventory& machine, const model::Gpu& gpu, const PlanOptions& options,
+                     ContainerEdits& edits) {
+  const auto why = fmt::format("DRM of GPU {}", gpu.index);
+  for (const auto& path : gpu.drm_nodes) {
+    if (!path.starts_with("/dev/dri/by-path/")) {
+      GANTRY_CHECK(add_node(machine, path, MissingNodePolicy::Note, why, options, edits));
+      continue;
+    }
+    const auto* kind = path.ends_with("-card") ? "/dev/dri/card" : "/dev/dri/renderD";
+    if (edits.nodes.empty() || !edits.nodes.back().path.starts_with(kind)) continue;
+    auto link = edits.nodes.back();
+    link.path = path;
+    edits.nodes.push_back(std::move(link));
+  }
+  return {};
+}
+
 std::string name_of(const SelectedDevice& device) {
   if (device.mig == nullptr) return fmt::format("GPU {}", device.gpu->index);
   return fmt::format("MIG instance {}:{}", device.gpu->index, device.mig->index);
@@ -50,11 +69,11 @@ Status add_capability_nodes(const Inventory& machine, const model::MigInstance& 
                             ContainerEdits& edits) {
   for (const auto& path : {mig.gpu_instance_node, mig.compute_instance_node}) {
     if (path.empty()) {
-      return Error(
-          Errc::NotFound,
-          fmt::format("the inventory does not contain the capability nodes of MIG instance "
-                      "{}:{}; run `gantry cdi refresh`",
-                      device.gpu->index, mig.index));
+      return Error(Errc::NotFound,
+                   fmt::format(
+                       "the inventory does not contain the capability nodes of MIG instance {}:{}",
+                       device.gpu->index, mig.index))
+          .advise("run `gantry cdi refresh`");
     }
     GANTRY_CHECK(
         add_node(machine, path, MissingNodePolicy::Refuse,
@@ -78,9 +97,10 @@ Status add_node(const Inventory& machine, std::string_view path, MissingNodePoli
                 std::string_view why, const PlanOptions& options, ContainerEdits& edits) {
   const auto* node = find_node(machine, path);
   if (node == nullptr) {
-    auto text = fmt::format("{}: {} is missing; `gantry doctor --fix` creates it", why, path);
-    if (missing == MissingNodePolicy::Refuse) return Error(Errc::NotFound, std::move(text));
-    edits.notes.push_back(std::move(text));
+    auto error = Error(Errc::NotFound, fmt::format("{}: {} is missing", why, path))
+                     .advise("`gantry doctor --fix` creates it");
+    if (missing == MissingNodePolicy::Refuse) return error;
+    edits.notes.push_back(error.text());
     return {};
   }
   model::DeviceNodeEdit edit{
@@ -123,9 +143,9 @@ Result<ContainerEdits> device_edits(const Inventory& machine, const SelectedDevi
   const auto& gpu = *device.gpu;
   if (!gpu.minor) {
     return Error(Errc::NotFound,
-                 fmt::format("{}: neither /proc/driver/nvidia nor NVML has its minor number; run "
-                             "`gantry doctor`",
-                             name_of(device)));
+                 fmt::format("{}: neither /proc/driver/nvidia nor NVML has its minor number",
+                             name_of(device)))
+        .advise("run `gantry doctor`");
   }
   GANTRY_CHECK(add_node(machine, fmt::format("/dev/nvidia{}", *gpu.minor),
                         MissingNodePolicy::Refuse, name_of(device), options, edits));
@@ -135,12 +155,7 @@ Result<ContainerEdits> device_edits(const Inventory& machine, const SelectedDevi
   }
   for (const auto& mig : gpu.mig.instances)
     GANTRY_CHECK(add_capability_nodes(machine, mig, device, options, edits));
-  if (has(closed, Capability::Graphics)) {
-    for (const auto& path : gpu.drm_nodes) {
-      GANTRY_CHECK(add_node(machine, path, MissingNodePolicy::Note,
-                            fmt::format("DRM of GPU {}", gpu.index), options, edits));
-    }
-  }
+  if (has(closed, Capability::Graphics)) GANTRY_CHECK(add_drm_nodes(machine, gpu, options, edits));
   return edits;
 }
 

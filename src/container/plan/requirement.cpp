@@ -17,7 +17,7 @@ using model::Inventory;
 
 constexpr std::size_t kMaxExpressionBytes =
     16384;  // bytes of one expression; images of today have 2000
-constexpr std::size_t kMaxQuotedBytes = 120;
+constexpr std::size_t kMaxQuotedExpressionBytes = 120;
 
 enum class Property : std::uint8_t { Cuda, Driver, Arch, Brand };
 enum class Tristate : std::uint8_t { No, Unknown, Yes };
@@ -80,7 +80,7 @@ Result<Condition> parse_condition(std::string_view text) {
   const auto bad = [&](std::string_view why) {
     return Error(Errc::Invalid, fmt::format("NVIDIA_REQUIRE_* has \"{}\", {}; examples are "
                                             "cuda>=12.4 and brand=tesla,driver>=470",
-                                            text.substr(0, kMaxQuotedBytes), why));
+                                            text.substr(0, kMaxQuotedExpressionBytes), why));
   };
   const auto at = text.find_first_of("=!<>");
   if (at == std::string_view::npos) return bad("which has no operator");
@@ -196,9 +196,9 @@ Error unmet(const std::vector<std::vector<Condition>>& alternatives, std::string
   if (failing == nullptr) failing = &alternatives.front().front();
   std::string others;
   if (alternatives.size() > 1) {
-    others =
-        fmt::format(" (none of the {} alternatives in \"{}{}\" is met)", alternatives.size(),
-                    text.substr(0, kMaxQuotedBytes), text.size() > kMaxQuotedBytes ? "..." : "");
+    others = fmt::format(" (none of the {} alternatives in \"{}{}\" is met)", alternatives.size(),
+                         text.substr(0, kMaxQuotedExpressionBytes),
+                         text.size() > kMaxQuotedExpressionBytes ? "..." : "");
   }
   return {
       Errc::Unsupported,
@@ -208,10 +208,12 @@ Error unmet(const std::vector<std::vector<Condition>>& alternatives, std::string
 }
 
 Error unknown(std::string_view text) {
-  return {Errc::Unsupported,
-          fmt::format("the image needs {}{}, but the inventory does not have the value to compare; "
-                      "run `gantry cdi refresh`, or set NVIDIA_DISABLE_REQUIRE=1",
-                      text.substr(0, kMaxQuotedBytes), text.size() > kMaxQuotedBytes ? "..." : "")};
+  return Error(Errc::Unsupported,
+               fmt::format("the image needs {}{}, but the inventory does not have the value to "
+                           "compare",
+                           text.substr(0, kMaxQuotedExpressionBytes),
+                           text.size() > kMaxQuotedExpressionBytes ? "..." : ""))
+      .advise("run `gantry cdi refresh`, or set NVIDIA_DISABLE_REQUIRE=1");
 }
 
 Status check_one(std::string_view text, const Inventory& machine,

@@ -25,7 +25,24 @@ Status check_instances(const model::Inventory& machine) {
   return {};
 }
 
+const sys::Host& output_host(const sys::Host& host, const RefreshOptions& options) {
+  return options.output_host != nullptr ? *options.output_host : host;
+}
+
+cdi::WriteOptions write_options(const RefreshOptions& options) {
+  return {.others = options.take_over ? cdi::ExistingSpecPolicy::TakeOver
+                                      : cdi::ExistingSpecPolicy::Refuse};
+}
+
 }  // namespace
+
+Status check_refresh(const sys::Host& host, const model::Inventory& machine,
+                     const RefreshOptions& options) {
+  GANTRY_CHECK(check_instances(machine));
+  GANTRY_TRY(const auto made, generate_spec(machine, options.spec));
+  return cdi::check_spec(output_host(host, options), options.output, made.spec,
+                         write_options(options));
+}
 
 Result<RefreshResult> refresh(const sys::Host& host, const RefreshOptions& options) {
   GANTRY_TRY(const auto machine, probe::snapshot(host, {.deadline = options.deadline,
@@ -42,11 +59,8 @@ Result<RefreshResult> refresh_with_inventory(const sys::Host& host, const model:
   RefreshResult done{.devices = made.spec.devices.size(), .notes = std::move(made.notes)};
   GANTRY_TRY(done.driver, driver_dir::publish(host, machine));
   GANTRY_TRY(done.inventory, probe::write_inventory(host, machine));
-  GANTRY_TRY(const auto written,
-             cdi::write_spec(options.output_host != nullptr ? *options.output_host : host,
-                             options.output, made.spec,
-                             {.others = options.take_over ? cdi::ExistingSpecPolicy::TakeOver
-                                                          : cdi::ExistingSpecPolicy::Refuse}));
+  GANTRY_TRY(const auto written, cdi::write_spec(output_host(host, options), options.output,
+                                                 made.spec, write_options(options)));
   done.spec_changed = written.changed;
   done.moved = written.moved;
   for (const auto& note : written.notes) done.notes.push_back(note);

@@ -47,4 +47,8 @@ Result<RefreshResult> refresh(const sys::Host& host, const RefreshOptions& optio
 Result<RefreshResult> refresh_with_inventory(const sys::Host& host, const model::Inventory& machine,
                                              const RefreshOptions& options);
 
+// The error that refresh_with_inventory() would return before it writes anything.
+Status check_refresh(const sys::Host& host, const model::Inventory& machine,
+                     const RefreshOptions& options);
+
 }  // namespace gantry::publish

@@ -2,7 +2,7 @@
 #include "container/rootfs/root.hpp"
 
 #include "base/sys/open_in_root.hpp"
-#include "container/rootfs/mount_table.hpp"
+#include "container/rootfs/follow_links.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <optional>
 
 namespace gantry::rootfs {
 
@@ -49,24 +50,10 @@ Result<std::string> Root::link(std::string_view path) const {
 }
 
 Result<std::string> Root::real_path(std::string_view path) const {
-  GANTRY_TRY(const auto top, path_of_descriptor(fd_.get()));
-  for (auto there = path;;) {
-    const auto fd = open(there, O_PATH);
-    if (fd.ok()) {
-      GANTRY_TRY(auto found, path_of_descriptor(fd->get()));
-      const std::string_view below = top == "/" ? std::string_view() : top;
-      if (!found.starts_with(below)) {
-        return Error(Errc::Busy, fmt::format("{} was moved while it was read", shown(path)));
-      }
-      found.erase(0, below.size());
-      const auto rest = path.substr(there == "/" ? 0 : there.size());
-      return found + (found.ends_with('/') || rest.starts_with('/') || rest.empty() ? "" : "/") +
-             std::string(rest);
-    }
-    if (fd.error().sys_errno() != ENOENT || there == "/") return fd.error();
-    const auto slash = there.rfind('/');
-    there = slash == std::string_view::npos || slash == 0 ? "/" : there.substr(0, slash);
-  }
+  return follow_links(path, [this](const std::string& at) {
+    auto target = link(at);
+    return target.ok() ? std::optional(*std::move(target)) : std::nullopt;
+  });
 }
 
 Result<std::string> Root::read(std::string_view path, std::size_t limit) const {

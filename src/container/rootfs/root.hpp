@@ -33,7 +33,7 @@ class Root {
   Result<std::string> link(std::string_view path) const;
 
   // Resolves symlinks inside the root: "/etc/ld.so.cache" -> "/data/ld.so.cache" if the image has a
-  // link /etc -> /data. Parts that do not exist stay as they are.
+  // link /etc -> /data, even if /data does not exist yet (follow_links()).
   Result<std::string> real_path(std::string_view path) const;
 
   // A regular file of at most `limit` bytes. Invalid for a FIFO, a device, a directory; Corrupt for

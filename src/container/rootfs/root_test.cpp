@@ -67,7 +67,8 @@ TEST_F(RootTest, KnowsWhereAPathLeads) {
     EXPECT_EQ(*root().real_path("/conf/a/b"), "/data/x/a/b");
     EXPECT_EQ(*root().real_path("/conf"), "/data/x");
     EXPECT_EQ(*root().real_path("/new/a"), "/new/a");
-    EXPECT_EQ(*root().real_path("/dangling/a"), "/dangling/a");
+    EXPECT_EQ(*root().real_path("/dangling/a"), "/none/a");
+    EXPECT_EQ(*root().real_path("/new/../conf"), "/data/x");
     EXPECT_EQ(*root().real_path("/../../data"), "/data");
   });
 }

@@ -17,8 +17,6 @@
 namespace gantry::doctor {
 namespace {
 
-constexpr std::string_view kToolkitConfig = "/etc/nvidia-container-runtime/config.toml";
-
 struct PresentNode {
   ExpectedNode wanted;
   sys::FileInfo is;
@@ -140,7 +138,7 @@ std::optional<PresentNode> closed_node(const Facts& f) {
   return *closed;
 }
 
-Finding judge_group(const Facts& f) {
+Finding judge_node_group(const Facts& f) {
   const auto nodes = present_nodes(f);
   if (nodes.empty()) return skip("there are no nodes");
   const auto closed = closed_node(f);
@@ -199,7 +197,7 @@ std::string with_user(std::string_view text, const std::string& setting) {
   return fmt::format("{}{}{}\n{}\n", out, out.empty() ? "" : "\n", kSection, setting);
 }
 
-Steps fix_group(const Facts& f) {
+Steps fix_node_group(const Facts& f) {
   const auto closed = closed_node(f);
   const auto text = f.host().read(kToolkitConfig).value_or("");
   if (!closed || (closed->is.mode & 0060U) != 0060U || !parse_toml(text).ok()) return {};
@@ -307,8 +305,8 @@ constexpr Check kAccessChecks[] = {
               "\"initialization error: cuda error: no cuda-capable device is detected\".",
      .remedy = "sudo gantry config set nvidia-container-cli.user=root:video  "
                "# user = \"root:video\"",
-     .judge = judge_group,
-     .fix = fix_group,
+     .judge = judge_node_group,
+     .fix = fix_node_group,
      .by_hand =
          "the group may not write to the nodes either, or the toolkit's configuration is not "
          "TOML",

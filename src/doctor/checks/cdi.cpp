@@ -63,7 +63,7 @@ std::vector<Spec> nvidia_specs(const Facts& f) {
 
 // The command that writes this file again. The file of `cdi refresh` uses that command, so that it
 // keeps its usual flags.
-std::vector<std::string> command_for(const Spec& spec) {
+std::vector<std::string> rewrite_command(const Spec& spec) {
   std::vector<std::string> words{"gantry", "cdi"};
   if (spec.path == "/var/run/cdi/nvidia.yaml") {
     words.emplace_back("refresh");
@@ -78,14 +78,14 @@ std::string advice(const std::vector<const Spec*>& specs) {
   std::vector<std::string> commands;
   commands.reserve(specs.size());
   for (const auto* spec : specs)
-    commands.push_back(fmt::format("sudo {}", fmt::join(command_for(*spec), " ")));
+    commands.push_back(fmt::format("sudo {}", fmt::join(rewrite_command(*spec), " ")));
   return fmt::format("{}", fmt::join(commands, " && "));
 }
 
 Steps steps_for(const Facts& f, const std::vector<const Spec*>& specs) {
   Steps steps;
   if (!f.installed("gantry")) return steps;
-  for (const auto* spec : specs) steps.emplace_back(RunProgram{command_for(*spec)});
+  for (const auto* spec : specs) steps.emplace_back(RunProgram{rewrite_command(*spec)});
   return steps;
 }
 
@@ -172,7 +172,7 @@ std::string stale_reason_of(const Facts& f, const Spec& spec) {
   return reason;
 }
 
-Finding judge_stale(const Facts& f) {
+Finding judge_stale_specs(const Facts& f) {
   const auto specs = nvidia_specs(f);
   if (specs.empty()) return skip(std::string(kNoSpec));
   Tally tally;
@@ -190,7 +190,7 @@ Finding judge_stale(const Facts& f) {
   return fail(fmt::format("out of date: {}", tally.who()), tally.bad).advise(advice(bad));
 }
 
-Steps fix_stale(const Facts& f) {
+Steps fix_stale_specs(const Facts& f) {
   const auto specs = nvidia_specs(f);
   std::vector<const Spec*> bad;
   for (const auto& spec : specs) {
@@ -249,8 +249,8 @@ constexpr Check kCdiChecks[] = {
          "The specification was written for another driver version or before a reboot: containers "
          "fail with \"failed to stat ...so.VERSION\", or open the wrong device.",
      .remedy = "sudo gantry cdi refresh",
-     .judge = judge_stale,
-     .fix = fix_stale,
+     .judge = judge_stale_specs,
+     .fix = fix_stale_specs,
      .by_hand = "gantry is not installed there, so it cannot write the file again"},
     {.id = "cdi.duplicate",
      .reference = "C8",

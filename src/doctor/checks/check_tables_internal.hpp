@@ -3,11 +3,18 @@
 #pragma once
 
 #include "doctor/engine/check.hpp"
+#include "doctor/engine/fix_steps.hpp"
 
 #include <array>
 #include <span>
+#include <string_view>
 
 namespace gantry::doctor {
+
+inline constexpr std::string_view kToolkitConfig = "/etc/nvidia-container-runtime/config.toml";
+
+// The fix for an engine whose nvidia runtime is missing.
+Steps install_toolkit(const Facts& f);
 
 std::span<const Check> guest_checks();
 std::span<const Check> pci_checks();

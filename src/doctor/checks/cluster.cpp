@@ -31,7 +31,7 @@ struct Node {
   }
 };
 
-Node node_of(const Facts& f) {
+Node read_node(const Facts& f) {
   const auto* view = f.cluster();
   if (view == nullptr) return {.object = {}, .name = "", .why = "the API server was not asked"};
   if (!view->error.empty()) return {.object = {}, .name = "", .why = view->error};
@@ -62,7 +62,7 @@ const Document* condition(const Node& node, std::string_view type) {
 }
 
 Finding judge_ready(const Facts& f) {
-  const auto node = node_of(f);
+  const auto node = read_node(f);
   if (!node.why.empty()) return skip(node.why);
   const auto* ready = condition(node, "Ready");
   const auto read = node.evidence(
@@ -75,7 +75,7 @@ Finding judge_ready(const Facts& f) {
 }
 
 Finding judge_capacity(const Facts& f) {
-  const auto node = node_of(f);
+  const auto node = read_node(f);
   if (!node.why.empty()) return skip(node.why);
   const auto read = counted(node, "capacity");
   const auto gpus = f.inventory().gpus.size();
@@ -95,7 +95,7 @@ Finding judge_capacity(const Facts& f) {
 }
 
 Finding judge_allocatable(const Facts& f) {
-  const auto node = node_of(f);
+  const auto node = read_node(f);
   if (!node.why.empty()) return skip(node.why);
   std::vector<std::string> missing;
   for (const auto& [name, text] : node.status().at("capacity").members()) {
@@ -118,7 +118,7 @@ bool has_cdi(const Facts& f) {
 
 Finding judge_runtime_class(const Facts& f) {
   const auto* view = f.cluster();
-  const auto node = node_of(f);
+  const auto node = read_node(f);
   if (!node.why.empty()) return skip(node.why);
   const auto list = parse_json(view->runtime_classes);
   if (!list.ok()) return skip("the cluster's runtime classes cannot be read");
@@ -149,7 +149,7 @@ Finding judge_runtime_class(const Facts& f) {
 }
 
 Finding judge_taints(const Facts& f) {
-  const auto node = node_of(f);
+  const auto node = read_node(f);
   if (!node.why.empty()) return skip(node.why);
   if (node.spec().at("unschedulable").is_true())
     return warn("the node is cordoned: no new pod is scheduled here",
@@ -173,7 +173,7 @@ Finding judge_taints(const Facts& f) {
 }
 
 Finding judge_labels(const Facts& f) {
-  const auto node = node_of(f);
+  const auto node = read_node(f);
   if (!node.why.empty()) return skip(node.why);
   std::vector<Evidence> read;
   std::vector<std::string> paused;
@@ -206,7 +206,7 @@ Finding judge_labels(const Facts& f) {
 }
 
 Finding judge_upgrade(const Facts& f) {
-  const auto node = node_of(f);
+  const auto node = read_node(f);
   if (!node.why.empty()) return skip(node.why);
   constexpr std::string_view kLabel = "nvidia.com/gpu-driver-upgrade-state";
   const auto& state = node.label(kLabel);
@@ -219,7 +219,7 @@ Finding judge_upgrade(const Facts& f) {
 }
 
 Finding judge_mig_state(const Facts& f) {
-  const auto node = node_of(f);
+  const auto node = read_node(f);
   if (!node.why.empty()) return skip(node.why);
   std::vector<Evidence> read;
   for (const auto* label : {"nvidia.com/mig.config.state", "nvidia.com/vgpu.config.state"}) {

@@ -11,24 +11,28 @@ namespace gantry::doctor {
 namespace {
 
 constexpr std::string_view kMain = "/etc/containerd/config.toml";
-constexpr std::string_view kNoContainerd = "containerd is not installed";
 
-bool has_kubelet(const Facts& f) {
+bool has_kubelet_directory(const Facts& f) {
   return f.host().exists("/var/lib/kubelet");
 }
 
 // Docker installs its own containerd with its own configuration; it matters only with a kubelet.
 bool concerns_us(const Facts& f, const Containerd& c) {
-  return c.installed && (has_kubelet(f) || !f.installed("dockerd"));
+  return c.installed && (has_kubelet_directory(f) || !f.installed("dockerd"));
+}
+
+Finding skip_containerd(const Containerd& c) {
+  return skip(c.installed ? "containerd is Docker's own: there is no kubelet that uses it"
+                          : "containerd is not installed");
 }
 
 Evidence main_file(const Containerd& c, std::string value) {
   return {c.files.empty() ? std::string(kMain) : c.files.front().path, std::move(value)};
 }
 
-Finding judge_config(const Facts& f) {
+Finding judge_containerd_config(const Facts& f) {
   const auto c = read_containerd(f);
-  if (!c.installed) return skip(std::string(kNoContainerd));
+  if (!c.installed) return skip_containerd(c);
   for (const auto& file : c.files) {
     if (file.error.empty()) continue;
     return fail(fmt::format("{} is not TOML: containerd will not start", file.path),
@@ -46,9 +50,9 @@ Finding judge_config(const Facts& f) {
             {main_file(c, fmt::format("version {}", c.version))});
 }
 
-Finding judge_runtime(const Facts& f) {
+Finding judge_containerd_runtime(const Facts& f) {
   const auto c = read_containerd(f);
-  if (!concerns_us(f, c)) return skip(std::string(kNoContainerd));
+  if (!concerns_us(f, c)) return skip_containerd(c);
   const std::vector<Evidence> read{
       main_file(c, fmt::format("runtime nvidia {}, CDI {}", c.has_nvidia ? "set" : "not set",
                                c.cdi ? "on" : "off"))};
@@ -56,13 +60,13 @@ Finding judge_runtime(const Facts& f) {
   return warn("containerd has neither the nvidia runtime nor CDI", read);
 }
 
-Steps fix_runtime(const Facts& f) {
+Steps fix_containerd_runtime(const Facts& f) {
   if (!f.installed("gantry")) return {};
   return {RunProgram{{"gantry", "runtime", "configure", "--runtime=containerd"}},
           RunProgram{{"systemctl", "restart", "containerd"}}};
 }
 
-Finding judge_runtime_path(const Facts& f) {
+Finding judge_containerd_runtime_path(const Facts& f) {
   const auto c = read_containerd(f);
   if (!c.has_nvidia) return skip("containerd has no nvidia runtime");
   if (c.nvidia_binary.empty()) {
@@ -79,15 +83,17 @@ Finding judge_runtime_path(const Facts& f) {
 
 Finding judge_default(const Facts& f) {
   const auto c = read_containerd(f);
-  if (!concerns_us(f, c)) return skip(std::string(kNoContainerd));
+  if (!concerns_us(f, c)) return skip_containerd(c);
   if (!c.has_nvidia) return skip("containerd has no nvidia runtime: see containerd.runtime");
   const std::vector<Evidence> read{
       main_file(c, "default_runtime_name " +
                        (c.default_runtime.empty() ? "runc (default)" : c.default_runtime))};
   if (c.default_runtime == "nvidia") return ok("nvidia is containerd's default runtime", read);
   if (c.cdi) return ok("CDI is on: the default runtime may stay runc", read);
-  const auto summary = "pods get the nvidia runtime only with runtimeClassName: nvidia";
-  return has_kubelet(f) ? warn(summary, read) : info(summary, read);
+  return info(
+      "the default runtime may stay runc: the agent gives pods whole GPUs itself, and shares need "
+      "runtimeClassName: nvidia",
+      read);
 }
 
 Steps fix_default(const Facts& f) {
@@ -95,10 +101,6 @@ Steps fix_default(const Facts& f) {
   return {
       RunProgram{{"gantry", "runtime", "configure", "--runtime=containerd", "--set-as-default"}},
       RunProgram{{"systemctl", "restart", "containerd"}}};
-}
-
-Steps install_toolkit(const Facts& f) {
-  return install_package(f, "gantry");
 }
 
 // Edits only a list that contains nothing but "cri": disabled_plugins = ["cri"].
@@ -119,8 +121,8 @@ Steps fix_crio(const Facts& f) {
 
 Finding judge_cri(const Facts& f) {
   const auto c = read_containerd(f);
-  if (!c.installed) return skip(std::string(kNoContainerd));
-  if (!has_kubelet(f)) return skip("no kubelet on this machine");
+  if (!c.installed) return skip_containerd(c);
+  if (!has_kubelet_directory(f)) return skip("no kubelet on this machine");
   const std::vector<Evidence> read{
       main_file(c, c.cri_disabled ? "disabled_plugins = [\"cri\"]" : "cri not disabled")};
   if (c.cri_disabled)
@@ -188,7 +190,7 @@ constexpr Check kCriChecks[] = {
      .reads = "/etc/containerd/config.toml, its imports, k3s and rke2",
      .cause = "A line was damaged by an edit, or sections were copied from another version.",
      .remedy = "containerd config dump | less  # shows what is in force",
-     .judge = judge_config,
+     .judge = judge_containerd_config,
      .by_hand = "gantry does not guess the intended text of broken lines"},
     {.id = "containerd.runtime",
      .reference = "K5",
@@ -200,8 +202,8 @@ constexpr Check kCriChecks[] = {
               "\"nvidia\" is configured\".",
      .remedy = "sudo gantry runtime configure --runtime=containerd && sudo systemctl restart "
                "containerd",
-     .judge = judge_runtime,
-     .fix = fix_runtime,
+     .judge = judge_containerd_runtime,
+     .fix = fix_containerd_runtime,
      .by_hand = "gantry is not installed there, so it cannot write that configuration"},
     {.id = "containerd.runtime-path",
      .reference = "K5",
@@ -212,7 +214,7 @@ constexpr Check kCriChecks[] = {
      .cause = "The toolkit was removed or moved: sandboxes fail to start.",
      .remedy = "sudo apt install gantry && sudo gantry runtime configure "
                "--runtime=containerd",
-     .judge = judge_runtime_path,
+     .judge = judge_containerd_runtime_path,
      .fix = install_toolkit,
      .by_hand = "no known package manager is installed here"},
     {.id = "containerd.default-runtime",
@@ -222,8 +224,8 @@ constexpr Check kCriChecks[] = {
      .title = "pods reach the GPUs without a runtime class",
      .reads = "/etc/containerd/config.toml",
      .cause =
-         "The default runtime is runc. A device plugin that hands out GPUs by environment "
-         "variable, and the plugin itself, need nvidia as the default, a runtime class or CDI.",
+         "The default runtime is runc. Gantry's agent needs no other. A device plugin that hands "
+         "out GPUs by environment variable needs nvidia as the default, a runtime class or CDI.",
      .remedy = "sudo gantry runtime configure --runtime=containerd --set-as-default && sudo "
                "systemctl restart containerd",
      .judge = judge_default,

@@ -10,62 +10,59 @@
 namespace gantry::doctor {
 namespace {
 
-constexpr std::string_view kConfig = "/etc/docker/daemon.json";
+constexpr std::string_view kDockerConfig = "/etc/docker/daemon.json";
 constexpr std::string_view kNoDocker = "Docker is not installed";
 
 bool has_docker(const Facts& f) {
-  return f.installed("dockerd") || f.host().exists(kConfig);
+  return f.installed("dockerd") || f.host().exists(kDockerConfig);
 }
 
 // A missing or broken file counts as an empty configuration; docker.config reports a broken one.
 Document config_of(const Facts& f) {
-  return parse_json(f.host().read(kConfig).value_or("{}")).value_or({});
+  return parse_json(f.host().read(kDockerConfig).value_or("{}")).value_or({});
 }
 
-Finding judge_config(const Facts& f) {
+Finding judge_docker_config(const Facts& f) {
   if (!has_docker(f)) return skip(std::string(kNoDocker));
-  const auto text = f.host().read(kConfig);
-  if (!text.ok()) return ok("Docker uses its defaults", {{std::string(kConfig), "(absent)"}});
+  const auto text = f.host().read(kDockerConfig);
+  if (!text.ok()) return ok("Docker uses its defaults", {{std::string(kDockerConfig), "(absent)"}});
   const auto parsed = parse_json(*text);
   if (!parsed.ok()) {
     return fail("Docker's configuration is not JSON: Docker will not start",
-                {{std::string(kConfig), parsed.error().text()}});
+                {{std::string(kDockerConfig), parsed.error().text()}});
   }
-  return ok("Docker's configuration is readable", {{std::string(kConfig), "JSON"}});
+  return ok("Docker's configuration is readable", {{std::string(kDockerConfig), "JSON"}});
 }
 
-Finding judge_runtime(const Facts& f) {
+Finding judge_docker_runtime(const Facts& f) {
   if (!has_docker(f)) return skip(std::string(kNoDocker));
   if (f.gpu_functions().empty()) return skip("no GPU on the bus");
   const auto config = config_of(f);
   const bool runtime = config.at("runtimes").has("nvidia");
   const bool cdi = config.at("features").at("cdi").is_true();
   const std::vector<Evidence> read{
-      {std::string(kConfig), fmt::format("runtimes.nvidia {}, features.cdi {}",
-                                         runtime ? "set" : "not set", cdi ? "true" : "not set")}};
+      {std::string(kDockerConfig),
+       fmt::format("runtimes.nvidia {}, features.cdi {}", runtime ? "set" : "not set",
+                   cdi ? "true" : "not set")}};
   if (runtime || cdi) return ok("Docker can give GPUs to containers", read);
   return warn("Docker has neither the nvidia runtime nor CDI", read);
 }
 
-Steps fix_runtime(const Facts& f) {
+Steps fix_docker_runtime(const Facts& f) {
   if (!f.installed("gantry")) return {};
   return {RunProgram{{"gantry", "runtime", "configure", "--runtime=docker"}},
           RunProgram{{"systemctl", "restart", "docker"}}};
 }
 
-Finding judge_runtime_path(const Facts& f) {
+Finding judge_docker_runtime_path(const Facts& f) {
   if (!has_docker(f)) return skip(std::string(kNoDocker));
   const auto path = config_of(f).at("runtimes").at("nvidia").at("path").text();
   if (path.empty()) return skip("Docker has no nvidia runtime: see docker.runtime");
   const bool there = path.starts_with('/') ? f.host().exists(path) : f.installed(path);
-  const std::vector<Evidence> read{{std::string(kConfig), "runtimes.nvidia.path " + path},
+  const std::vector<Evidence> read{{std::string(kDockerConfig), "runtimes.nvidia.path " + path},
                                    {path, there ? "present" : "(absent)"}};
   if (!there) return fail(fmt::format("Docker's nvidia runtime {} is not installed", path), read);
   return ok("Docker's nvidia runtime is installed", read);
-}
-
-Steps install_toolkit(const Facts& f) {
-  return install_package(f, "gantry");
 }
 
 bool kubelet_uses_docker(const Facts& f) {
@@ -80,7 +77,7 @@ Finding judge_default_runtime(const Facts& f) {
   }
   const auto name = config.at("default-runtime").text();
   const std::vector<Evidence> read{
-      {std::string(kConfig), "default-runtime " + (name.empty() ? "runc (default)" : name)}};
+      {std::string(kDockerConfig), "default-runtime " + (name.empty() ? "runc (default)" : name)}};
   if (name == "nvidia") return ok("nvidia is Docker's default runtime", read);
   if (kubelet_uses_docker(f)) {
     return warn("containers of the kubelet do not use the nvidia runtime", read);
@@ -113,9 +110,9 @@ constexpr Check kDockerChecks[] = {
      .reads = "/etc/docker/daemon.json",
      .cause = "An edit removed a comma or a bracket.",
      .remedy = "python3 -m json.tool /etc/docker/daemon.json",
-     .judge = judge_config,
+     .judge = judge_docker_config,
      .by_hand = "gantry does not guess the intended text of broken lines",
-     .closed = kConfig},
+     .closed = kDockerConfig},
     {.id = "docker.runtime",
      .reference = "C2",
      .area = Area::Runtime,
@@ -126,10 +123,10 @@ constexpr Check kDockerChecks[] = {
          "The toolkit was not registered: docker says \"could not select device driver \"\" with "
          "capabilities: [[gpu]]\".",
      .remedy = "sudo gantry runtime configure --runtime=docker && sudo systemctl restart docker",
-     .judge = judge_runtime,
-     .fix = fix_runtime,
+     .judge = judge_docker_runtime,
+     .fix = fix_docker_runtime,
      .by_hand = "gantry is not installed there, so it cannot write that configuration",
-     .closed = kConfig},
+     .closed = kDockerConfig},
     {.id = "docker.runtime-path",
      .reference = "C2",
      .area = Area::Runtime,
@@ -139,10 +136,10 @@ constexpr Check kDockerChecks[] = {
      .cause = "The toolkit was removed or moved; every container with that runtime fails to start.",
      .remedy = "sudo apt install gantry && sudo gantry runtime configure "
                "--runtime=docker",
-     .judge = judge_runtime_path,
+     .judge = judge_docker_runtime_path,
      .fix = install_toolkit,
      .by_hand = "no known package manager is installed here",
-     .closed = kConfig},
+     .closed = kDockerConfig},
     {.id = "docker.default-runtime",
      .reference = "C2",
      .area = Area::Runtime,
@@ -157,7 +154,7 @@ constexpr Check kDockerChecks[] = {
      .judge = judge_default_runtime,
      .fix = fix_default_runtime,
      .by_hand = "gantry is not installed there, so it cannot write that configuration",
-     .closed = kConfig},
+     .closed = kDockerConfig},
     {.id = "docker.snap",
      .reference = "C10",
      .area = Area::Runtime,

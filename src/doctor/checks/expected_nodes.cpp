@@ -30,7 +30,7 @@ Owner owner_of(const Facts& f) {
   return owner;
 }
 
-sys::FileInfo node_of(std::uint32_t major, std::uint32_t minor, const Owner& owner) {
+sys::FileInfo character_device(std::uint32_t major, std::uint32_t minor, const Owner& owner) {
   return {.kind = sys::FileKind::CharDevice,
           .mode = owner.mode,
           .uid = owner.uid,
@@ -56,7 +56,7 @@ void add_capability(const Facts& f, std::string_view file, std::uint32_t major,
   if (!minor || *minor > 0xFFFFF) return;
   const Owner owner{.mode = static_cast<std::uint32_t>(mode)};
   nodes.push_back({NodeGroup::Capability, fmt::format("/dev/nvidia-caps/nvidia-cap{}", *minor),
-                   node_of(major, static_cast<std::uint32_t>(*minor), owner)});
+                   character_device(major, static_cast<std::uint32_t>(*minor), owner)});
 }
 
 void add_capabilities(const Facts& f, std::vector<ExpectedNode>& nodes) {
@@ -84,11 +84,11 @@ void add_switches(const Facts& f, const Owner& owner, std::vector<ExpectedNode>&
   const auto major = f.major("nvidia-nvswitch");
   const auto switches = f.nvswitches();
   if (!major || switches.empty()) return;
-  nodes.push_back(
-      {NodeGroup::Switch, "/dev/nvidia-nvswitchctl", node_of(*major, kControlMinor, owner)});
+  nodes.push_back({NodeGroup::Switch, "/dev/nvidia-nvswitchctl",
+                   character_device(*major, kControlMinor, owner)});
   for (std::uint32_t i = 0; i < switches.size(); ++i) {
-    nodes.push_back(
-        {NodeGroup::Switch, fmt::format("/dev/nvidia-nvswitch{}", i), node_of(*major, i, owner)});
+    nodes.push_back({NodeGroup::Switch, fmt::format("/dev/nvidia-nvswitch{}", i),
+                     character_device(*major, i, owner)});
   }
 }
 
@@ -101,19 +101,20 @@ std::vector<ExpectedNode> expected_nodes(const Facts& f) {
   auto major = f.major("nvidia");
   if (!major) major = f.major("nvidia-frontend");  // the name in drivers before 550.40
   const auto gpu_major = major.value_or(kDefaultMajor);
-  nodes.push_back({NodeGroup::Gpu, "/dev/nvidiactl", node_of(gpu_major, kControlMinor, owner)});
+  nodes.push_back(
+      {NodeGroup::Gpu, "/dev/nvidiactl", character_device(gpu_major, kControlMinor, owner)});
   for (const auto& gpu : f.inventory().gpus) {
     if (!gpu.minor) continue;
     nodes.push_back({NodeGroup::Gpu, fmt::format("/dev/nvidia{}", *gpu.minor),
-                     node_of(gpu_major, *gpu.minor, owner)});
+                     character_device(gpu_major, *gpu.minor, owner)});
   }
   if (f.module_loaded("nvidia_modeset")) {
-    nodes.push_back(
-        {NodeGroup::Modeset, "/dev/nvidia-modeset", node_of(gpu_major, kModesetMinor, owner)});
+    nodes.push_back({NodeGroup::Modeset, "/dev/nvidia-modeset",
+                     character_device(gpu_major, kModesetMinor, owner)});
   }
   if (const auto uvm = f.major("nvidia-uvm")) {
-    nodes.push_back({NodeGroup::Uvm, "/dev/nvidia-uvm", node_of(*uvm, 0, owner)});
-    nodes.push_back({NodeGroup::Uvm, "/dev/nvidia-uvm-tools", node_of(*uvm, 1, owner)});
+    nodes.push_back({NodeGroup::Uvm, "/dev/nvidia-uvm", character_device(*uvm, 0, owner)});
+    nodes.push_back({NodeGroup::Uvm, "/dev/nvidia-uvm-tools", character_device(*uvm, 1, owner)});
   }
   add_capabilities(f, nodes);
   add_switches(f, owner, nodes);

@@ -2,29 +2,25 @@
 // NVLink, NVSwitch and the daemons that manage them.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/checks/nvswitch_internal.hpp"
 #include "doctor/engine/fix_steps.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace gantry::doctor {
 namespace {
 
-bool any_gpu(const Facts& f, bool (*test)(const model::Gpu&)) {
-  const auto& gpus = f.inventory().gpus;
-  return std::any_of(gpus.begin(), gpus.end(), test);
-}
-
 Finding judge_manager(const Facts& f) {
+  const auto* obstacle = f.obstacle(health::ComputeObstacleKind::FabricNotReady);
   const auto switches = f.nvswitches();
-  if (switches.empty()) return skip("no NVSwitch in this machine");
+  if (switches.empty() && obstacle == nullptr) return skip("no NVSwitch in this machine");
   const bool runs = f.running("nv-fabricmanager");
   const std::vector<Evidence> read{
       {"/sys/bus/pci/devices", fmt::format("{} NVSwitch(es)", switches.size())},
       {"/proc/*/comm", runs ? "nv-fabricmanager runs" : "no nv-fabricmanager"}};
-  if (runs) return ok("the fabric manager runs", read);
-  return fail("this machine has NVSwitches, but the fabric manager does not run", read);
+  if (obstacle == nullptr) return ok("the fabric manager runs", read);
+  auto finding = fail(obstacle->cause, read);
+  return runs ? std::move(finding).advise("sudo systemctl restart nvidia-fabricmanager") : finding;
 }
 
 Steps fix_manager(const Facts&) {
@@ -63,15 +59,6 @@ Steps fix_version(const Facts& f) {
   auto steps = install_package(f, "nvidia-fabricmanager=" + f.inventory().driver.version + "-1");
   steps.emplace_back(RunProgram{{"systemctl", "restart", "nvidia-fabricmanager"}});
   return steps;
-}
-
-bool on_nvswitch(const Facts& f) {
-  for (const auto& row : f.inventory().links) {
-    for (const auto& link : row) {
-      if (link.nvswitch) return true;
-    }
-  }
-  return false;
 }
 
 Finding judge_subnet(const Facts& f) {
@@ -122,7 +109,7 @@ constexpr Check kFabricChecks[] = {
      .reads = "/sys/bus/pci/devices (class 0680), /proc/*/comm",
      .cause = "It is not installed or not started. CUDA says 802 \"system not yet initialized\", "
               "torch.cuda.is_available() is False, while nvidia-smi works.",
-     .remedy = "sudo systemctl enable --now nvidia-fabricmanager",
+     .remedy = health::kStartFabricManager,
      .judge = judge_manager,
      .fix = fix_manager},
     {.id = "fabric.version",

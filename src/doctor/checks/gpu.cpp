@@ -3,6 +3,7 @@
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/tally.hpp"
+#include "gpu/model/fabric_reason.hpp"
 #include "gpu/procfs/gpus.hpp"
 
 #include <fmt/format.h>
@@ -32,8 +33,9 @@ Finding no_gpus(const Facts& f) {
 Finding judge_lost(const Facts& f) {
   if (f.inventory().gpus.empty()) return no_gpus(f);
   Tally tally;
-  for (const auto& gpu : f.inventory().gpus) {
-    if (gpu.health.state != model::HealthState::Lost) continue;
+  for (const auto& obstacle : f.compute_obstacles()) {
+    if (obstacle.kind != health::ComputeObstacleKind::GpuLost) continue;
+    const auto& gpu = f.inventory().gpus[obstacle.gpus.front()];
     tally.found(gpu_label(gpu), {fmt::format("NVML, GPU {}", gpu.index), reasons_of(gpu)},
                 fmt::to_string(gpu.index));
   }
@@ -42,7 +44,8 @@ Finding judge_lost(const Facts& f) {
               {{"NVML", fmt::format("{} GPU(s) answer", f.inventory().gpus.size())}});
   }
   return fail(fmt::format("lost: {}", tally.who()), tally.bad)
-      .advise(tally.command("sudo nvidia-smi --gpu-reset -i @") + " || sudo reboot");
+      .advise(tally.command("sudo nvidia-smi --gpu-reset -i @") + " || sudo reboot")
+      .unless_explained_by("pci.alive");
 }
 
 // A condition and the GPUs that report it: all GPUs report a fault of the machine.
@@ -79,7 +82,11 @@ Finding judge_health(const Facts& f) {
     summary += fmt::format("{}{}: {}", summary.empty() ? "" : "; ", join_names(names), reason);
     read.push_back({fmt::format("NVML, GPU {}", join_names(of)), reason});
   }
-  return warn(summary, read).advise(command_for(indexes, "nvidia-smi -q -i @"));
+  auto finding = warn(summary, read).advise(command_for(indexes, "nvidia-smi -q -i @"));
+  const bool only_fabric =
+      std::all_of(conditions.begin(), conditions.end(),
+                  [](const Condition& c) { return model::is_about_fabric(c.reason); });
+  return only_fabric ? std::move(finding).unless_explained_by("fabric.manager") : finding;
 }
 
 Finding judge_ecc(const Facts& f) {

@@ -82,7 +82,7 @@ std::vector<GroupMember> blocking_group_members(const Facts& f) {
   return found;
 }
 
-Finding judge_group(const Facts& f) {
+Finding judge_iommu_group(const Facts& f) {
   const auto& functions = f.inventory().functions;
   const bool any = std::any_of(functions.begin(), functions.end(), [](const auto& function) {
     return on_vfio(function) && function.iommu_group;
@@ -104,7 +104,7 @@ Finding judge_group(const Facts& f) {
 }
 
 // Binds only the card's own sound and USB functions; another card may be the network or the disk.
-Steps fix_group(const Facts& f) {
+Steps fix_iommu_group(const Facts& f) {
   Steps steps;
   for (const auto& neighbour : blocking_group_members(f)) {
     if (!neighbour.same_card) return {};
@@ -234,8 +234,8 @@ constexpr Check kIommuChecks[] = {
          "A host driver still holds another function of the same group (audio, USB, another card): "
          "VFIO answers \"group is not viable\".",
      .remedy = "bind every function of the group to vfio-pci",
-     .judge = judge_group,
-     .fix = fix_group,
+     .judge = judge_iommu_group,
+     .fix = fix_iommu_group,
      .by_hand = "the group contains a device of another card, which this machine may need"},
     {.id = "iommu.translating",
      .reference = "H17",

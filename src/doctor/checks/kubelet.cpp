@@ -15,7 +15,7 @@ namespace gantry::doctor {
 namespace {
 
 constexpr std::string_view kDirectory = "/var/lib/kubelet/device-plugins";
-constexpr std::string_view kSocket = "/var/lib/kubelet/device-plugins/kubelet.sock";
+constexpr std::string_view kKubeletSocket = "/var/lib/kubelet/device-plugins/kubelet.sock";
 constexpr std::string_view kCheckpoint =
     "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint";
 constexpr std::string_view kNoKubelet = "no kubelet on this machine";
@@ -26,8 +26,8 @@ bool has_kubelet(const Facts& f) {
 
 Finding judge_socket(const Facts& f) {
   if (!has_kubelet(f)) return skip(std::string(kNoKubelet));
-  const bool there = f.host().exists(kSocket);
-  const std::vector<Evidence> read{{std::string(kSocket), there ? "present" : "(absent)"}};
+  const bool there = f.host().exists(kKubeletSocket);
+  const std::vector<Evidence> read{{std::string(kKubeletSocket), there ? "present" : "(absent)"}};
   if (there) return ok("the kubelet accepts device plugins", read);
   return fail("the kubelet does not accept device plugins: its socket is missing", read);
 }

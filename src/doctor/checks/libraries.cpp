@@ -42,7 +42,7 @@ const model::DriverFile* library(const Facts& f, std::string_view prefix) {
   return nullptr;
 }
 
-Finding judge_present(const Facts& f) {
+Finding judge_libraries_present(const Facts& f) {
   if (f.guest().wsl) return skip("WSL has its libraries in /usr/lib/wsl: see guest.wsl");
   if (f.gpu_functions().empty()) return skip("no GPU on the bus");
   Tally tally;
@@ -55,7 +55,9 @@ Finding judge_present(const Facts& f) {
     }
   }
   if (!tally.any_bad()) return ok("libcuda and libnvidia-ml are installed", tally.well);
-  return fail(fmt::format("not found: {}", tally.who()), tally.bad);
+  // Without a module for any kernel, the driver is not installed at all.
+  return fail(fmt::format("not found: {}", tally.who()), tally.bad)
+      .unless_explained_by("module.kernel");
 }
 
 bool in_cache(const Facts& f, const std::string& real) {
@@ -188,7 +190,7 @@ constexpr Check kLibrariesChecks[] = {
      .cause = "Only the kernel module is installed, or the libraries are in an unusual directory. "
               "Programs say \"libcuda.so.1: cannot open shared object file\".",
      .remedy = "install the driver's compute package (libcuda1, nvidia-utils, nvidia-compute-G06)",
-     .judge = judge_present},
+     .judge = judge_libraries_present},
     {.id = "lib.loader",
      .reference = "C3",
      .area = Area::Userland,

@@ -21,6 +21,15 @@ Finding unreadable(const Facts& f) {
   return skip("the kernel's log cannot be read here");
 }
 
+// A log without errors is a good sign only if a driver has a GPU to write about.
+Finding nothing_found(const Facts& f, std::string summary, std::string evidence) {
+  if (f.gpu_functions().empty() && f.inventory().gpus.empty()) {
+    return skip("no GPU on the bus: see pci.present");
+  }
+  if (!f.driver_loaded()) return skip("the nvidia module is not loaded");
+  return ok(std::move(summary), {{"kernel log", std::move(evidence)}});
+}
+
 std::string shortened(const std::string& line) {
   return line.size() > 200 ? line.substr(0, 200) + "..." : line;
 }
@@ -53,7 +62,7 @@ std::string remedy_for(const XidMeaning& meaning, const std::vector<std::string>
 Finding judge_xid(const Facts& f) {
   if (!f.kernel_log()) return unreadable(f);
   const auto xids = find_xids(*f.kernel_log());
-  if (xids.empty()) return ok("no Xid since boot", {{"kernel log", "no \"NVRM: Xid\""}});
+  if (xids.empty()) return nothing_found(f, "no Xid since boot", "no \"NVRM: Xid\"");
   const Xid* worst = &xids.front();
   std::map<unsigned, int> counts;
   for (const auto& xid : xids) {
@@ -78,7 +87,11 @@ Finding judge_xid(const Facts& f) {
       fmt::format("Xid {} on {}: {}", worst->number, join_names(where), meaning.meaning);
   const auto remedy = remedy_for(meaning, where);
   switch (class_of(*worst)) {
-    case XidClass::Critical: return fail(summary, read).advise(remedy);
+    case XidClass::Critical: {
+      auto finding = fail(summary, read).advise(remedy);
+      const bool lost = worst->number == 79;  // the GPU has fallen off the bus
+      return lost ? std::move(finding).unless_explained_by("pci.alive gpu.lost") : finding;
+    }
     case XidClass::Notable: return warn(summary, read).advise(remedy);
     case XidClass::Application: break;
   }
@@ -94,7 +107,7 @@ Finding judge_start(const Facts& f) {
     if (found.empty()) continue;
     return fail("the driver could not start a GPU", {{"kernel log", shortened(found.back())}});
   }
-  return ok("the driver started every GPU", {{"kernel log", "no \"RmInitAdapter failed\""}});
+  return nothing_found(f, "the driver started every GPU", "no \"RmInitAdapter failed\"");
 }
 
 // Gantry can repair one cause only: firmware that the kernel does not find.
@@ -123,21 +136,22 @@ Finding judge_unsupported(const Facts& f) {
     return fail("the driver does not support a card", {{"kernel log", shortened(found.back())}})
         .advise(std::string(message.remedy));
   }
-  return ok("the driver supports every card", {{"kernel log", "no refusal"}});
+  return nothing_found(f, "the driver supports every card", "no refusal");
 }
 
 Finding judge_api_mismatch(const Facts& f) {
   if (!f.kernel_log()) return unreadable(f);
   const auto found = f.log_lines_with("API mismatch");
   if (found.empty())
-    return ok("no program used libraries of another version", {{"kernel log", "none"}});
+    return nothing_found(f, "no program used libraries of another version", "none");
   const auto& driver = f.inventory().driver;
   if (!driver.version.empty() && driver.version == driver.library_version) {
     return warn("a program uses driver libraries of another version",
                 {{"kernel log", shortened(found.back())}});
   }
   return warn("a program used driver libraries of another version",
-              {{"kernel log", shortened(found.back())}});
+              {{"kernel log", shortened(found.back())}})
+      .unless_explained_by("module.mismatch");
 }
 
 Finding judge_unbind(const Facts& f) {
@@ -153,7 +167,7 @@ Finding judge_unbind(const Facts& f) {
   }
   if (!f.kernel_log()) return unreadable(f);
   const auto found = f.log_lines_with("with non-zero usage count");
-  if (found.empty()) return ok("no GPU was unbound while in use", {{"kernel log", "none"}});
+  if (found.empty()) return nothing_found(f, "no GPU was unbound while in use", "none");
   return warn("a GPU was unbound from the driver while in use",
               {{"kernel log", shortened(found.back())}});
 }

@@ -2,8 +2,11 @@
 // Whole simulated machines, read by the probe as real ones are.
 #include "doctor/checks/all_checks.hpp"
 #include "doctor/engine/run_checks.hpp"
+#include "gpu/health/compute.hpp"
 #include "gpu/probe/snapshot.hpp"
+#include "sim/machine/machine.hpp"
 #include "support/machine.hpp"
+#include "support/tree.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -74,6 +77,39 @@ TEST(Machines, AHealthyH200GuestHasNothingWrong) {
   EXPECT_EQ(found["iommu.off"], Verdict::Skip);
 }
 
+// A log without errors says nothing about GPUs that are not there.
+TEST(Machines, WithoutAGpuHaveNoDriverThatStartedIt) {
+  test::Tree tree;
+  tree.file("proc/version", "Linux").file("sys/bus/pci/devices/.keep", "");
+  tree.file("var/log/dmesg", "[    0.0] Linux version 6.1\n");
+  const auto host = tree.host();
+  const auto inventory = probe::snapshot(host);
+  FactSources sources{.caller = {}, .kernel_log = "Linux version 6.1\n", .this_machine = false};
+  const Facts facts(host, *inventory, sources);
+  for (const char* id : {"log.xid", "log.start", "log.unsupported", "log.api-mismatch"}) {
+    const auto finding = find_check(id)->judge(facts);
+    EXPECT_EQ(to_string(finding.verdict), "skip") << id << ": " << finding.summary;
+    EXPECT_THAT(finding.summary, HasSubstr("no GPU on the bus")) << id;
+  }
+  // A GPU that fell off the bus has left its error.
+  sources.kernel_log = "NVRM: Xid (PCI:0000:00:06): 79, GPU has fallen off the bus\n";
+  const Facts later(host, *inventory, sources);
+  EXPECT_EQ(find_check("log.xid")->judge(later).verdict, Verdict::Fail);
+}
+
+TEST(Machines, ContainerdOfDockerIsInstalled) {
+  test::Machine machine("h200");
+  machine.file("/usr/bin/containerd", "").file("/usr/bin/dockerd", "");
+  const auto host = machine.host();
+  const auto inventory = probe::snapshot(host, {.nvml = probe::NvmlUse::Skip});
+  const FactSources sources;
+  const Facts facts(host, *inventory, sources);
+  for (const char* id : {"containerd.runtime", "containerd.default-runtime"}) {
+    EXPECT_THAT(find_check(id)->judge(facts).summary, HasSubstr("containerd is Docker's own"))
+        << id;
+  }
+}
+
 struct FaultyMachine {
   const char* name;
   std::map<std::string, Verdict> expected;
@@ -111,6 +147,27 @@ INSTANTIATE_TEST_SUITE_P(
       std::replace(name.begin(), name.end(), '-', '_');
       return name;
     });
+
+// The agent marks GPUs unhealthy by the obstacles alone, so doctor must fail for the same machines.
+TEST(Machines, FailACheckIfAndOnlyIfAGpuCannotCompute) {
+  if (!test::Machine::has_libraries()) GTEST_SKIP() << "simulated libraries are not built";
+  for (const auto& entry : sim::machine_catalog()) {
+    const test::Machine machine(entry.name);
+    const auto host = machine.host();
+    const auto inventory = probe::snapshot(host);
+    if (inventory->gpus.empty()) continue;
+    const auto obstacles =
+        health::find_compute_obstacles(*inventory, health::read_compute_facts(host, *inventory));
+    CheckedMachine found(machine);
+    bool failed = false;
+    for (const char* id :
+         {"module.loaded", "module.mismatch", "node.missing", "nvml.answers", "module.uvm",
+          "node.uvm", "fabric.manager", "gpu.lost", "gpu.compute-mode"}) {
+      failed = failed || found[id] == Verdict::Fail;
+    }
+    EXPECT_EQ(failed, !obstacles.empty()) << entry.name;
+  }
+}
 
 TEST(Machines, WithoutAFaultHaveNothingThatFails) {
   for (const char* name : {"a100x8", "h200x8", "t4x4", "mixed", "k2000", "k620", "k80"}) {

@@ -32,7 +32,8 @@ Finding judge_loaded(const Facts& f) {
   if (!any_gpu_for_containers(f)) return skip("there is no GPU that containers could use");
   return fail("the nvidia module is not loaded",
               {f.read("/sys/module/nvidia/initstate"),
-               {"/proc/driver/nvidia/version", version ? "present" : "(absent)"}});
+               {"/proc/driver/nvidia/version", version ? "present" : "(absent)"}})
+      .unless_explained_by("module.secure-boot module.kernel module.blacklist pci.nouveau");
 }
 
 // If another check blocks the module, modprobe would only report the same fault again.
@@ -65,12 +66,11 @@ Finding judge_mismatch(const Facts& f) {
       {"/proc/driver/nvidia/version", driver.version},
       {driver.library_directory.empty() ? "driver libraries" : driver.library_directory,
        driver.library_version}};
-  if (driver.version == driver.library_version) {
+  const auto* obstacle = f.obstacle(health::ComputeObstacleKind::VersionMismatch);
+  if (obstacle == nullptr) {
     return ok(fmt::format("module and libraries are both {}", driver.version), read);
   }
-  auto finding = fail(
-      fmt::format("the module is {}, the libraries are {}", driver.version, driver.library_version),
-      read);
+  auto finding = fail(obstacle->cause, read);
   return can_unload(f) ? finding : std::move(finding).advise("sudo reboot");
 }
 
@@ -86,14 +86,15 @@ Steps fix_mismatch(const Facts& f) {
           LoadModule{"nvidia"}, LoadModule{"nvidia-uvm"}};
 }
 
-Finding judge_uvm(const Facts& f) {
+Finding judge_uvm_module(const Facts& f) {
   if (!f.driver_loaded()) return skip("the nvidia module is not loaded");
   const auto major = f.major("nvidia-uvm");
   const std::vector<Evidence> read{
       {"/sys/module/nvidia_uvm", f.module_loaded("nvidia_uvm") ? "present" : "(absent)"},
       {"/proc/devices", major ? fmt::format("{} nvidia-uvm", *major) : "no nvidia-uvm"}};
-  if (major) return ok("nvidia_uvm is loaded", read);
-  return fail("nvidia_uvm is not loaded: nvidia-smi works, CUDA does not", read);
+  const auto* obstacle = f.obstacle(health::ComputeObstacleKind::UvmNotLoaded);
+  if (major && obstacle == nullptr) return ok("nvidia_uvm is loaded", read);
+  return fail(obstacle == nullptr ? "nvidia_uvm is not loaded" : obstacle->cause, read);
 }
 
 Steps fix_uvm(const Facts&) {
@@ -189,7 +190,8 @@ Finding judge_firmware(const Facts& f) {
   finding.remedy = elsewhere.empty()
                        ? fmt::format("reinstall driver {}", version)
                        : fmt::format("echo -n {} | sudo tee {}", elsewhere, kFirmwarePath);
-  return finding;
+  // An upgrade of the packages replaces the firmware together with the libraries.
+  return initialised ? std::move(finding).unless_explained_by("module.mismatch") : finding;
 }
 
 // Does not change a path that is already set: other drivers may have their firmware there.
@@ -210,7 +212,7 @@ constexpr Check kModulesChecks[] = {
      .cause =
          "The driver is not installed, or loading it is blocked: see pci.nouveau, "
          "module.secure-boot, module.kernel, module.blacklist. NVML says \"Driver Not Loaded\".",
-     .remedy = "sudo modprobe nvidia",
+     .remedy = health::kLoadDriver,
      .judge = judge_loaded,
      .fix = fix_loaded,
      .by_hand = "another fault blocks the module, fix it first: pci.nouveau, "
@@ -233,9 +235,7 @@ constexpr Check kModulesChecks[] = {
      .cause =
          "The packages were upgraded while the old module stayed loaded (unattended upgrades). "
          "nvidia-smi says \"Failed to initialize NVML: Driver/library version mismatch\".",
-     .remedy =
-         "sudo modprobe -r nvidia_drm nvidia_modeset nvidia_uvm nvidia && sudo modprobe nvidia "
-         " # end all GPU programs first; otherwise sudo reboot",
+     .remedy = health::kReloadDriver,
      .judge = judge_mismatch,
      .fix = fix_mismatch,
      .by_hand = "programs use the GPUs, or this kernel cannot unload a module"},
@@ -248,9 +248,8 @@ constexpr Check kModulesChecks[] = {
      .cause =
          "Nothing loads it at boot; usually nvidia-modprobe does on first use. CUDA fails with "
          "999 \"unknown error\" or finds no device.",
-     .remedy = "sudo modprobe nvidia-uvm && echo nvidia-uvm | sudo tee "
-               "/etc/modules-load.d/nvidia-uvm.conf",
-     .judge = judge_uvm,
+     .remedy = health::kLoadUvm,
+     .judge = judge_uvm_module,
      .fix = fix_uvm},
     {.id = "module.flavour",
      .reference = "H12",

@@ -82,17 +82,20 @@ Steps fix_missing(const Facts& f) {
 Finding judge_gpu(const Facts& f) {
   return judge_missing(f, NodeGroup::Gpu, "the nvidia module is not loaded");
 }
-Finding judge_uvm(const Facts& f) {
-  return judge_missing(f, NodeGroup::Uvm, "nvidia_uvm is not loaded: see module.uvm");
+Finding judge_uvm_nodes(const Facts& f) {
+  return judge_missing(f, NodeGroup::Uvm, "nvidia_uvm is not loaded: see module.uvm")
+      .unless_explained_by("node.missing");
 }
 Finding judge_modeset(const Facts& f) {
-  return judge_missing(f, NodeGroup::Modeset, "nvidia_modeset is not loaded");
+  return judge_missing(f, NodeGroup::Modeset, "nvidia_modeset is not loaded")
+      .unless_explained_by("node.missing");
 }
 Finding judge_capabilities(const Facts& f) {
-  return judge_missing(f, NodeGroup::Capability, "MIG is off");
+  return judge_missing(f, NodeGroup::Capability, "MIG is off").unless_explained_by("node.missing");
 }
 Finding judge_switch(const Facts& f) {
-  return judge_missing(f, NodeGroup::Switch, "no NVSwitch in this machine");
+  return judge_missing(f, NodeGroup::Switch, "no NVSwitch in this machine")
+      .unless_explained_by("node.missing");
 }
 
 Finding judge_numbers(const Facts& f) {
@@ -143,7 +146,7 @@ std::vector<std::string> stale_nodes(const Facts& f) {
   return stale;
 }
 
-Finding judge_stale(const Facts& f) {
+Finding judge_stale_nodes(const Facts& f) {
   if (!f.driver_loaded()) return skip("the nvidia module is not loaded");
   Tally tally;
   for (const auto& path : stale_nodes(f)) tally.found(path, {path, "no GPU has this minor"});
@@ -153,7 +156,7 @@ Finding judge_stale(const Facts& f) {
 }
 
 // Only if the minor of every GPU is known, so that no node of a GPU is removed.
-Steps fix_stale(const Facts& f) {
+Steps fix_stale_nodes(const Facts& f) {
   const auto& gpus = f.inventory().gpus;
   const bool all_known =
       !gpus.empty() &&
@@ -185,8 +188,8 @@ constexpr Check kNodesChecks[] = {
      .reads = "/dev/nvidia-uvm*, /proc/devices",
      .cause =
          "The module was loaded without nvidia-modprobe. CUDA fails with 999 \"unknown error\".",
-     .remedy = "sudo nvidia-modprobe -c 0 -u",
-     .judge = judge_uvm,
+     .remedy = health::kMakeUvmNodes,
+     .judge = judge_uvm_nodes,
      .fix = fix_missing<NodeGroup::Uvm>,
      .by_hand = kByHand},
     {.id = "node.modeset",
@@ -245,8 +248,8 @@ constexpr Check kNodesChecks[] = {
      .reads = "/dev/nvidia[0-9]*",
      .cause = "A GPU was removed, lost or given to a VM, and its node stayed.",
      .remedy = "sudo rm NODE",
-     .judge = judge_stale,
-     .fix = fix_stale,
+     .judge = judge_stale_nodes,
+     .fix = fix_stale_nodes,
      .by_hand = "the minor of a GPU is unknown, or ModifyDeviceFiles is 0"},
 };
 

@@ -2,28 +2,13 @@
 // NVLinks and GPUDirect RDMA.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/checks/nvswitch_internal.hpp"
 #include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace gantry::doctor {
 namespace {
-
-bool any_gpu(const Facts& f, bool (*test)(const model::Gpu&)) {
-  const auto& gpus = f.inventory().gpus;
-  return std::any_of(gpus.begin(), gpus.end(), test);
-}
-
-bool on_nvswitch(const Facts& f) {
-  for (const auto& row : f.inventory().links) {
-    for (const auto& link : row) {
-      if (link.nvswitch) return true;
-    }
-  }
-  return false;
-}
 
 // Boards whose GPUs reach each other through NVSwitch only.
 bool on_switch_board(const model::Gpu& gpu) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kNoGpu = "there is no NVIDIA GPU on the PCI bus";
 
-Finding judge_present(const Facts& f) {
+Finding judge_gpus_present(const Facts& f) {
   const auto gpus = f.gpu_functions();
   std::vector<Evidence> evidence;
   evidence.reserve(gpus.size());
@@ -125,7 +125,7 @@ constexpr Check kPciChecks[] = {
          "Programs say \"No devices were found\" or \"no CUDA-capable device\".",
      .remedy = "lspci -nn -d 10de:  # nothing: reseat the card, enable the slot, or attach the GPU "
                "to the VM",
-     .judge = judge_present},
+     .judge = judge_gpus_present},
     {.id = "pci.alive",
      .reference = "H2",
      .area = Area::Hardware,

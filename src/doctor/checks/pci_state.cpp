@@ -83,7 +83,7 @@ Finding judge_interrupt(const Facts& f) {
   return warn(fmt::format("no interrupt for {}", tally.who()), tally.bad);
 }
 
-Finding judge_reset(const Facts& f) {
+Finding judge_reset_method(const Facts& f) {
   Tally tally;
   for (const auto& gpu : f.gpu_functions()) {
     const auto path = pci_path(gpu.address) + "/reset_method";
@@ -140,7 +140,7 @@ constexpr Check kPciStateChecks[] = {
      .cause =
          "Without a function or bus reset a VM's second start fails (\"not ready after FLR\").",
      .remedy = "reboot the host between two VMs that use this GPU",
-     .judge = judge_reset},
+     .judge = judge_reset_method},
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ RequiredRecovery required_recovery(const Facts& f, const model::Gpu& gpu) {
   return required;
 }
 
-Finding judge_reset(const Facts& f) {
+Finding judge_required_reset(const Facts& f) {
   const auto& gpus = f.inventory().gpus;
   if (gpus.empty()) return skip("the driver shows no GPU");
   Tally tally;
@@ -110,7 +110,7 @@ constexpr Check kRecoveryChecks[] = {
      .cause = "After an error that only a reset clears (Xid 48, 62, 64, 95, 119, 140) the driver "
               "does not start new programs on the GPU: NVML says \"GPU requires reset\".",
      .remedy = "sudo nvidia-smi --gpu-reset -i INDEX",
-     .judge = judge_reset,
+     .judge = judge_required_reset,
      .fix = fix_reset,
      .by_hand = "programs use the GPU and a reset would kill them, or only a reboot helps"},
 };

@@ -17,6 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 std::vector<CheckResult> look(TestMachine& patient) {
   const auto host = patient.host();
@@ -28,7 +29,15 @@ TEST(Report, EndsWithTheSummaryLine) {
             "47 checks: 44 ok, 1 info, 0 warn, 0 fail, 2 skipped");
   TestMachine patient;
   const auto outcomes = look(patient);
-  EXPECT_THAT(report_text(outcomes, {}), ::testing::EndsWith(summary_line(count(outcomes)) + "\n"));
+  EXPECT_THAT(report_text(outcomes, {}),
+              ::testing::EndsWith(summary_line(count(outcomes)) + " (--all shows them)\n"));
+  EXPECT_THAT(report_text(outcomes, {.detail = Detail::All}),
+              ::testing::EndsWith(summary_line(count(outcomes)) + "\n"));
+}
+
+TEST(Report, OfAHealthyMachineSaysSoFirst) {
+  TestMachine patient;
+  EXPECT_THAT(report_text(look(patient), {}), StartsWith("No problem found.\n"));
 }
 
 TEST(Report, ExpandsOnlyWhatIsNotWell) {
@@ -36,11 +45,64 @@ TEST(Report, ExpandsOnlyWhatIsNotWell) {
   patient.no_node("/dev/nvidia0");
   const auto text = report_text(look(patient), {});
   EXPECT_THAT(text, HasSubstr("fail\n  node.missing  missing: /dev/nvidia0 [H22]\n"));
-  EXPECT_THAT(text, HasSubstr("    remedy   sudo mknod -m 0666 /dev/nvidia0 c 195 0\n"));
+  EXPECT_THAT(text,
+              HasSubstr("    remedy   on that machine: sudo mknod -m 0666 /dev/nvidia0 c 195 0\n"));
   EXPECT_THAT(text, HasSubstr("    fix      sudo gantry doctor --root " + patient.host().root() +
                               " --fix\n"));
-  EXPECT_THAT(text, HasSubstr("  pci.present"));
-  EXPECT_THAT(text, Not(HasSubstr("lspci")));
+  EXPECT_THAT(text, Not(HasSubstr("pci.present"))) << "it passed";
+  EXPECT_THAT(text, Not(HasSubstr("kubelet."))) << "skipped";
+  const auto all = report_text(look(patient), {.detail = Detail::All});
+  EXPECT_THAT(all, HasSubstr("  pci.present"));
+  EXPECT_THAT(all, HasSubstr("kubelet."));
+  EXPECT_THAT(all, Not(HasSubstr("lspci")));
+}
+
+std::size_t occurrences(std::string_view text, std::string_view part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST(Report, BeginsWithTheOneFaultOfThreeFailures) {
+  TestMachine patient;
+  for (const char* path : {"/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"}) {
+    patient.no_node(path);
+  }
+  patient.inventory.driver.nvml_error = "NVML_ERROR_DRIVER_NOT_LOADED";
+  const auto outcomes = look(patient);
+  ASSERT_EQ(count(outcomes).fail, 3);
+  const auto text = report_text(outcomes, {});
+  EXPECT_THAT(text, StartsWith("fail\n  node.missing  missing: /dev/nvidia0 and /dev/nvidiactl"));
+  EXPECT_EQ(occurrences(text, "    cause "), 1U);
+  EXPECT_THAT(text,
+              HasSubstr("    hence    node.uvm: missing: /dev/nvidia-uvm\n"
+                        "    remedy   on that machine: sudo mknod -m 0666 /dev/nvidia-uvm c "));
+  EXPECT_THAT(text, HasSubstr("    hence    nvml.answers: NVML does not answer\n"));
+  EXPECT_LE(occurrences(text, "\n"), 20U) << text;
+  const auto json = nlohmann::json::parse(report_json(outcomes, {}, detect_guest(patient.host())));
+  for (const auto& check : json["checks"]) {
+    const bool explained = check["id"] == "nvml.answers" || check["id"] == "node.uvm";
+    EXPECT_EQ(check.value("because_of", ""), explained ? "node.missing" : "") << check["id"];
+  }
+}
+
+// A command is one line, so that it can be pasted.
+TEST(Report, FitsTheTerminal) {
+  TestMachine patient;
+  patient.metal().no_node("/dev/nvidia0").gpu().telemetry.temperature_celsius = 93;
+  for (const auto detail : {Detail::Findings, Detail::All}) {
+    std::istringstream text(report_text(look(patient), {.width = 60, .detail = detail}));
+    for (std::string line; std::getline(text, line);) {
+      const bool pasted = line.starts_with("    remedy ") || line.starts_with("    fix ") ||
+                          line.starts_with("    by hand ");
+      const auto text_at = line.starts_with("    ") && line.size() > 13 ? 13 : 0;
+      const bool one_word =
+          line.find(' ', line.find_first_not_of(' ', text_at)) == std::string::npos;
+      EXPECT_TRUE(pasted || one_word || line.size() <= 60) << line;
+    }
+  }
 }
 
 // sudo keeps no GANTRY_ROOT: without the flag the fix of a tree would change the machine itself.
@@ -100,7 +162,7 @@ TEST(Report, KeepsItsJsonKeys) {
 TEST(Report, LetsNoFileCommandTheTerminal) {
   TestMachine patient;
   patient.metal().tree.file("proc/cmdline", "quiet \033[2J\n");
-  const auto text = report_text(look(patient), {});
+  const auto text = report_text(look(patient), {.detail = Detail::All});
   EXPECT_THAT(text, HasSubstr("/proc/cmdline: quiet \\x1b[2J"));
   EXPECT_THAT(text, Not(HasSubstr("\033")));
 }

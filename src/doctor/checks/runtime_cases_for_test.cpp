@@ -148,7 +148,7 @@ std::vector<Case> runtime_cases() {
          p.tree.file("usr/bin/nvidia-container-runtime");
        }},
       {"containerd.default-runtime", Ok, [](TestMachine& p) { containerd(p, kContainerd); }},
-      {"containerd.default-runtime", Warn,
+      {"containerd.default-runtime", Info,
        [](TestMachine& p) { containerd(p, kContainerdNoDefault); }},
       {"containerd.cri", Ok, [](TestMachine& p) { containerd(p, kContainerd); }},
       {"containerd.cri", Fail,

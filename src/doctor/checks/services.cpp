@@ -12,7 +12,7 @@
 namespace gantry::doctor {
 namespace {
 
-constexpr std::string_view kSocket = "/run/nvidia-persistenced/socket";
+constexpr std::string_view kPersistencedSocket = "/run/nvidia-persistenced/socket";
 
 bool daemon_runs(const Facts& f) {
   return f.running("nvidia-persistenced");
@@ -24,7 +24,8 @@ Finding judge_persistence(const Facts& f) {
                                  [](const model::Gpu& gpu) { return gpu.persistence.has_value(); });
   if (!known && !daemon_runs(f)) return skip("persistence mode is not known");
   std::vector<Evidence> read{
-      {std::string(kSocket), f.host().exists(kSocket) ? "present" : "(absent)"},
+      {std::string(kPersistencedSocket),
+       f.host().exists(kPersistencedSocket) ? "present" : "(absent)"},
       {"/proc/*/comm", daemon_runs(f) ? "nvidia-persistenced runs" : "no nvidia-persistenced"}};
   std::vector<std::string> off;
   for (const auto& gpu : gpus) {
@@ -46,10 +47,10 @@ Steps fix_persistence(const Facts& f) {
 }
 
 Finding judge_persistence_socket(const Facts& f) {
-  const bool socket = f.host().exists(kSocket);
+  const bool socket = f.host().exists(kPersistencedSocket);
   if (!socket && !daemon_runs(f)) return skip("nvidia-persistenced is not used here");
   const std::vector<Evidence> read{
-      {std::string(kSocket), socket ? "present" : "(absent)"},
+      {std::string(kPersistencedSocket), socket ? "present" : "(absent)"},
       {"/proc/*/comm", daemon_runs(f) ? "nvidia-persistenced runs" : "no nvidia-persistenced"}};
   if (socket && !daemon_runs(f))
     return warn("nvidia-persistenced has ended but left its socket", read);

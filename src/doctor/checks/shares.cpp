@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shares of GPUs: the share daemon, its auditor's findings, and the libraries that enforce limits.
 #include "base/core/text.hpp"
+#include "base/sys/shell_command.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/run_checks.hpp"
 #include "doctor/engine/tally.hpp"
@@ -13,7 +14,7 @@ namespace gantry::doctor {
 namespace {
 
 constexpr std::string_view kShares = "/run/gantry/shares";
-constexpr std::string_view kSocket = "/run/gantry/keeper.sock";
+constexpr std::string_view kShareDaemonSocket = "/run/gantry/keeper.sock";
 constexpr std::string_view kCopies = "/var/lib/gantry/fence";  // copied by an agent in a pod
 constexpr std::size_t kFewVersions = 2;                        // the agent's, and the one before
 constexpr std::int64_t kRecentSeconds = 3600;
@@ -35,11 +36,21 @@ Finding judge_daemon(const Facts& f) {
   if (!view.names.empty()) read.push_back({std::string(kShares), records});
   for (const auto& problem : view.unreadable) read.push_back({std::string(kShares), problem});
   if (!view.no_answer_reason.empty()) {
-    read.push_back({std::string(kSocket), view.no_answer_reason});
+    read.push_back({std::string(kShareDaemonSocket), view.no_answer_reason});
+    if (view.hung_pid != 0)
+      return fail(fmt::format("the share daemon hangs, and there are shares: {}", records), read)
+          .because(
+              "The process exists, but does not run: it was stopped, or waits in the kernel. "
+              "Limits still hold for ten seconds; then programs with a hard cap fail with 802 "
+              "(system not ready). Its watchdog (`gantry share watch`) would have replaced "
+              "it, so that does not run either.")
+          .advise(fmt::format("sudo kill -9 {}; sudo gantry share ls{}  # starts another daemon "
+                              "with the same shares",
+                              view.hung_pid, sys::root_flag(f.host())));
     return fail(fmt::format("the share daemon does not answer, but there are shares: {}", records),
                 read)
         .advise(fmt::format("sudo gantry share ls{}  # starts the daemon with the same shares",
-                            root_flag(f.host())));
+                            sys::root_flag(f.host())));
   }
   if (!view.unreadable.empty())
     return warn("a share's record cannot be read: the share daemon ignores that share", read)
@@ -68,7 +79,7 @@ Finding judge_over(const Facts& f) {
               read)
       .advise(fmt::format("gantry share top{0} --once; gantry share set{0} {1} --policy stop  # "
                           "kills such processes from now on",
-                          root_flag(f.host()), who.front()));
+                          sys::root_flag(f.host()), who.front()));
 }
 
 Finding judge_foreign_processes(const Facts& f) {
@@ -90,7 +101,7 @@ Finding judge_foreign_processes(const Facts& f) {
               read)
       .advise(fmt::format(
           "gantry share run{} --help  # runs a command in its own share; or use another GPU for it",
-          root_flag(f.host())));
+          sys::root_flag(f.host())));
 }
 
 Finding judge_libraries(const Facts& f) {
@@ -142,9 +153,11 @@ constexpr Check kSharesChecks[] = {
      .fix_class = FixClass::Never,
      .title = "the share daemon runs if there are shares",
      .reads = "/run/gantry/shares, /run/gantry/keeper.sock",
-     .cause = "The share daemon (`gantry share serve`) was killed, perhaps because memory ran out: "
-              "memory limits still hold, compute limits do not, and new programs of a share fail "
-              "with 802 (system not ready). See the end of /run/gantry/keeper.log.",
+     .cause =
+         "The share daemon (`gantry share serve`) and its watchdog were killed, perhaps because "
+         "memory ran out: limits still hold for ten seconds, then programs with a hard cap "
+         "fail with 802 (system not ready), and so do new programs of a share. See the end of "
+         "/run/gantry/keeper.log.",
      .remedy = "sudo gantry share ls",
      .judge = judge_daemon},
     {.id = "shares.over",

@@ -40,6 +40,11 @@ std::vector<Case> share_cases() {
       {"shares.keeper", Ok, [](TestMachine& p) { shares(p); }},
       {"shares.keeper", Fail,
        [](TestMachine& p) { shares(p).no_answer_reason = "no keeper runs"; }},
+      {"shares.keeper", Fail,
+       [](TestMachine& p) {
+         shares(p).no_answer_reason = "the share daemon (pid 7) is stopped";
+         shares(p).hung_pid = 7;
+       }},
       {"shares.keeper", Warn,
        [](TestMachine& p) {
          shares(p).unreadable = {"/run/gantry/shares/red/share.json: a record has a share"};

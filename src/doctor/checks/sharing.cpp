@@ -12,15 +12,16 @@
 namespace gantry::doctor {
 namespace {
 
+using health::ComputeObstacleKind;
+
 bool shut(const Facts& f, const model::Gpu& gpu) {
   const auto mode = to_lower(gpu.compute_mode);
-  return contains(mode, "prohibited") ||
+  return mode == "prohibited" ||
          (contains(mode, "exclusive") && !f.running("nvidia-cuda-mps-control"));
 }
 
 Finding judge_compute_mode(const Facts& f) {
   Tally tally;
-  bool prohibited = false;
   for (const auto& gpu : f.inventory().gpus) {
     if (gpu.compute_mode.empty()) continue;
     Evidence read{fmt::format("NVML, GPU {}", gpu.index), "compute mode " + gpu.compute_mode};
@@ -28,14 +29,13 @@ Finding judge_compute_mode(const Facts& f) {
       tally.good(std::move(read));
       continue;
     }
-    prohibited = prohibited || contains(to_lower(gpu.compute_mode), "prohibited");
     tally.found(gpu_label(gpu), std::move(read), fmt::to_string(gpu.index));
   }
   if (tally.empty()) return skip("no GPU reports its compute mode");
   if (!tally.any_bad()) return ok("several processes may use each GPU", tally.well);
   const auto remedy = tally.command("sudo nvidia-smi -i @ -c 0");
-  if (prohibited) {
-    return fail(fmt::format("at most one program may use it: {}", tally.who()), tally.bad)
+  if (f.obstacle(ComputeObstacleKind::Prohibited) != nullptr) {
+    return fail(fmt::format("the compute mode keeps programs away from {}", tally.who()), tally.bad)
         .advise(remedy);
   }
   return warn(fmt::format("only one process at a time may use it: {}", tally.who()), tally.bad)

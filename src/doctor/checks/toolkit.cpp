@@ -13,21 +13,20 @@
 namespace gantry::doctor {
 namespace {
 
-constexpr std::string_view kConfig = "/etc/nvidia-container-runtime/config.toml";
 constexpr std::string_view kNoConfig = "the NVIDIA container toolkit is not configured here";
 
-Finding judge_config(const Facts& f) {
-  const auto text = f.host().read(kConfig);
+Finding judge_toolkit_config(const Facts& f) {
+  const auto text = f.host().read(kToolkitConfig);
   if (!text.ok()) return skip(std::string(kNoConfig));
   const auto parsed = parse_toml(*text);
   if (parsed.ok())
-    return ok("the toolkit's configuration is readable", {{std::string(kConfig), "TOML"}});
+    return ok("the toolkit's configuration is readable", {{std::string(kToolkitConfig), "TOML"}});
   return fail("the toolkit's configuration is not TOML: GPU containers will not start",
-              {{std::string(kConfig), parsed.error().text()}});
+              {{std::string(kToolkitConfig), parsed.error().text()}});
 }
 
 Finding judge_ldconfig(const Facts& f) {
-  const auto text = f.host().read(kConfig);
+  const auto text = f.host().read(kToolkitConfig);
   if (!text.ok()) return skip(std::string(kNoConfig));
   auto path = parse_toml(*text).value_or({}).at("nvidia-container-cli").at("ldconfig").text();
   // "@" means the host's file, not the container's.
@@ -35,23 +34,23 @@ Finding judge_ldconfig(const Facts& f) {
   path.erase(0, 1);
   if (f.host().exists(path)) return ok("the toolkit's ldconfig exists", {{path, "present"}});
   return fail(fmt::format("the toolkit is configured to run {}, which does not exist", path),
-              {{std::string(kConfig), "ldconfig = @" + path}, {path, "(absent)"}})
-      .advise(fmt::format("sudo sed -i 's|@{}|@/sbin/ldconfig|' {}", path, kConfig));
+              {{std::string(kToolkitConfig), "ldconfig = @" + path}, {path, "(absent)"}})
+      .advise(fmt::format("sudo sed -i 's|@{}|@/sbin/ldconfig|' {}", path, kToolkitConfig));
 }
 
 Finding judge_cgroups(const Facts& f) {
-  const auto text = f.host().read(kConfig);
+  const auto text = f.host().read(kToolkitConfig);
   if (!text.ok()) return skip(std::string(kNoConfig));
   const bool off =
       parse_toml(*text).value_or({}).at("nvidia-container-cli").at("no-cgroups").is_true();
   const std::vector<Evidence> read{
-      {std::string(kConfig), off ? "no-cgroups = true" : "no-cgroups off"}};
+      {std::string(kToolkitConfig), off ? "no-cgroups = true" : "no-cgroups off"}};
   if (!off) return ok("the toolkit allows the devices in the container's cgroup", read);
   return warn("the toolkit does not allow the devices in the container's cgroup", read);
 }
 
 Finding judge_unprivileged(const Facts& f) {
-  const auto text = f.host().read(kConfig);
+  const auto text = f.host().read(kToolkitConfig);
   if (!text.ok()) return skip(std::string(kNoConfig));
   if (!f.host().exists("/var/lib/kubelet/device-plugins")) {
     return skip("no kubelet: there is no device plugin to bypass");
@@ -61,8 +60,8 @@ Finding judge_unprivileged(const Facts& f) {
                          .at("accept-nvidia-visible-devices-envvar-when-unprivileged")
                          .text();
   const std::vector<Evidence> read{
-      {std::string(kConfig), "accept-nvidia-visible-devices-envvar-when-unprivileged " +
-                                 (value.empty() ? "true (default)" : value)}};
+      {std::string(kToolkitConfig), "accept-nvidia-visible-devices-envvar-when-unprivileged " +
+                                        (value.empty() ? "true (default)" : value)}};
   if (value == "false") return ok("an image cannot take GPUs by environment variable", read);
   return info("any image can take all GPUs with NVIDIA_VISIBLE_DEVICES=all", read);
 }
@@ -101,11 +100,11 @@ Steps fix_twice(const Facts& f) {
 Finding judge_classic(const Facts& f) {
   std::vector<Evidence> read;
   for (auto& hook : hooks(f)) read.push_back({std::move(hook), "present"});
-  const auto text = f.host().read(kConfig);
+  const auto text = f.host().read(kToolkitConfig);
   if (text.ok()) {
     const auto mode =
         parse_toml(*text).value_or({}).at("nvidia-container-runtime").at("mode").text();
-    if (mode == "legacy") read.push_back({std::string(kConfig), "mode = \"legacy\""});
+    if (mode == "legacy") read.push_back({std::string(kToolkitConfig), "mode = \"legacy\""});
   }
   if (read.empty()) return ok("no prestart hook hands out GPUs", {{kHooks[0], "(absent)"}});
   return info("a prestart hook hands out GPUs: it edits the device rules of running containers",
@@ -121,9 +120,9 @@ constexpr Check kToolkitChecks[] = {
      .reads = "/etc/nvidia-container-runtime/config.toml",
      .cause = "A line was damaged by an edit.",
      .remedy = "gantry config default | sudo tee /etc/nvidia-container-runtime/config.toml",
-     .judge = judge_config,
+     .judge = judge_toolkit_config,
      .by_hand = "gantry does not guess the intended text of broken lines",
-     .closed = kConfig},
+     .closed = kToolkitConfig},
     {.id = "toolkit.ldconfig",
      .reference = "C3",
      .area = Area::Runtime,
@@ -134,7 +133,7 @@ constexpr Check kToolkitChecks[] = {
      .remedy = "sudo sed -i 's|@/sbin/ldconfig.real|@/sbin/ldconfig|' "
                "/etc/nvidia-container-runtime/config.toml",
      .judge = judge_ldconfig,
-     .closed = kConfig},
+     .closed = kToolkitConfig},
     {.id = "toolkit.no-cgroups",
      .reference = "C7",
      .area = Area::Runtime,
@@ -147,7 +146,7 @@ constexpr Check kToolkitChecks[] = {
      .remedy = "sudo sed -i 's/^no-cgroups = true/no-cgroups = false/' "
                "/etc/nvidia-container-runtime/config.toml  # unless only rootless engines run here",
      .judge = judge_cgroups,
-     .closed = kConfig},
+     .closed = kToolkitConfig},
     {.id = "toolkit.unprivileged",
      .reference = "C5",
      .area = Area::Runtime,
@@ -161,7 +160,7 @@ constexpr Check kToolkitChecks[] = {
          "accept-nvidia-visible-devices-envvar-when-unprivileged=false  # the plugin then needs "
          "CDI or volume mounts",
      .judge = judge_unprivileged,
-     .closed = kConfig},
+     .closed = kToolkitConfig},
     {.id = "toolkit.twice",
      .reference = "C2",
      .area = Area::Runtime,
@@ -187,6 +186,10 @@ constexpr Check kToolkitChecks[] = {
 };
 
 }  // namespace
+
+Steps install_toolkit(const Facts& f) {
+  return install_package(f, "gantry");
+}
 
 std::span<const Check> toolkit_checks() {
   return kToolkitChecks;

@@ -23,7 +23,8 @@ Finding judge_nvml(const Facts& f) {
   const auto& driver = f.inventory().driver;
   if (driver.version.empty()) return skip("the nvidia module is not loaded");
   if (driver.nvml_error.empty()) return ok("NVML answers", {{"NVML", driver.library_version}});
-  return fail("NVML does not answer", {{"NVML", driver.nvml_error}});
+  return fail("NVML does not answer", {{"NVML", driver.nvml_error}})
+      .unless_explained_by("module.mismatch node.missing node.numbers gpu.lost pci.alive");
 }
 
 constexpr Check kToolsChecks[] = {

@@ -47,6 +47,11 @@ Finding Finding::because(std::string text) && {
   return std::move(*this);
 }
 
+Finding Finding::unless_explained_by(std::string_view ids) && {
+  explained_by = ids;
+  return std::move(*this);
+}
+
 Finding Finding::advise(std::string command) && {
   remedy = std::move(command);
   return std::move(*this);

@@ -43,8 +43,11 @@ struct Finding {
   std::string cause;               // "": the check's own `cause` applies
   std::string remedy;              // "": the check's own `remedy` applies
   bool needs_root = false;         // skipped because only root may read the file
+  // Ids of checks, separated by spaces: if one of them fails, it is the reason for this finding.
+  std::string_view explained_by;
 
   Finding because(std::string text) &&;
+  Finding unless_explained_by(std::string_view ids) &&;
   Finding advise(std::string command) &&;
 };
 

@@ -7,20 +7,20 @@
 namespace gantry::doctor {
 namespace {
 
-Result<Document> convert(const toml::node& node, int depth, int& values) {
+Result<Document> document_from_toml(const toml::node& node, int depth, int& values) {
   if (depth > kMaxDocumentDepth) return Error(Errc::Corrupt, "TOML: nested too deeply");
   if (++values > kMaxDocumentValues) return Error(Errc::Corrupt, "TOML: too many values");
   Document document;
   if (const auto* table = node.as_table()) {
     for (const auto& [key, value] : *table) {
-      GANTRY_TRY(Document member, convert(value, depth + 1, values));
+      GANTRY_TRY(Document member, document_from_toml(value, depth + 1, values));
       document.add(std::string(key.str()), std::move(member));
     }
     return document;
   }
   if (const auto* array = node.as_array()) {
     for (const auto& value : *array) {
-      GANTRY_TRY(Document item, convert(value, depth + 1, values));
+      GANTRY_TRY(Document item, document_from_toml(value, depth + 1, values));
       document.add(std::move(item));
     }
     return document;
@@ -38,7 +38,7 @@ Result<Document> parse_toml(std::string_view text) {
   if (text.size() > kMaxDocumentBytes) return Error(Errc::Corrupt, "TOML: too large");
   GANTRY_TRY(const auto table, toml_edit::parse_table(text));
   int values = 0;
-  return convert(table, 0, values);
+  return document_from_toml(table, 0, values);
 }
 
 }  // namespace gantry::doctor

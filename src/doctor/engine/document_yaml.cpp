@@ -5,11 +5,11 @@
 namespace gantry::doctor {
 namespace {
 
-Document convert(const yaml::Value& value) {
+Document document_from_yaml(const yaml::Value& value) {
   if (value.kind == yaml::Value::Kind::Scalar) return Document::scalar(value.text);
   Document document;
-  for (const auto& item : value.items) document.add(convert(item));
-  for (const auto& [key, member] : value.entries) document.add(key, convert(member));
+  for (const auto& item : value.items) document.add(document_from_yaml(item));
+  for (const auto& [key, member] : value.entries) document.add(key, document_from_yaml(member));
   return document;
 }
 
@@ -21,7 +21,7 @@ Result<Document> parse_yaml(std::string_view text) {
                             .depth = kMaxDocumentDepth,
                             .aliases = yaml::AliasPolicy::Copy};
   GANTRY_TRY(const auto root, yaml::parse(text, "YAML", limits));
-  return convert(root);
+  return document_from_yaml(root);
 }
 
 }  // namespace gantry::doctor

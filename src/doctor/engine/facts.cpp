@@ -206,6 +206,15 @@ std::optional<std::uint32_t> Facts::major(std::string_view name) const {
   return std::nullopt;
 }
 
+const std::vector<health::ComputeObstacle>& Facts::compute_obstacles() const {
+  if (!obstacles_) {
+    const health::ComputeFacts facts{.uvm_loaded = major("nvidia-uvm").has_value(),
+                                     .fabric_manager_runs = running("nv-fabricmanager")};
+    obstacles_ = health::find_compute_obstacles(inventory_, facts);
+  }
+  return *obstacles_;
+}
+
 std::optional<std::string> Facts::param(std::string_view name) const {
   if (!params_) {
     params_.emplace();

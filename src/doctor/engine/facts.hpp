@@ -5,6 +5,7 @@
 
 #include "base/sys/host.hpp"
 #include "doctor/engine/guest.hpp"
+#include "gpu/health/compute.hpp"
 #include "gpu/model/inventory.hpp"
 
 #include <cstdint>
@@ -70,6 +71,7 @@ struct SharesView {
   std::vector<std::string> names;       // of shares with a record
   std::vector<std::string> unreadable;  // records that cannot be read, and why
   std::string no_answer_reason;         // why the daemon does not answer; "" if it does
+  std::uint64_t hung_pid = 0;           // of a daemon that exists and does not answer
   std::vector<AuditFinding> findings;
   std::vector<ForeignProcess> beside;
   std::vector<Library> libraries;  // the fence's libraries
@@ -121,6 +123,12 @@ class Facts {
   bool driver_loaded() const;
   std::optional<std::uint32_t> major(std::string_view name) const;  // /proc/devices, characters
 
+  // What keeps GPUs from computing, as the agent's health sees it, too.
+  const std::vector<health::ComputeObstacle>& compute_obstacles() const;
+  const health::ComputeObstacle* obstacle(health::ComputeObstacleKind kind) const {
+    return health::find_obstacle(compute_obstacles(), kind);
+  }
+
   // /proc/driver/nvidia/params
   std::optional<std::string> param(std::string_view name) const;
   std::optional<std::uint64_t> param_number(std::string_view name) const;
@@ -145,6 +153,7 @@ class Facts {
   mutable std::optional<std::vector<MountEntry>> mounts_;
   mutable std::optional<std::map<std::string, std::string, std::less<>>> params_;
   mutable std::optional<std::vector<Evidence>> modprobe_lines_;
+  mutable std::optional<std::vector<health::ComputeObstacle>> obstacles_;
 };
 
 std::string pci_path(const model::PciAddress& address);  // "/sys/bus/pci/devices/0000:3b:00.0"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/engine/repair.hpp"
 
+#include "base/sys/shell_command.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +51,7 @@ std::string commands_of(const std::vector<Action>& actions) {
 
 std::string by_hand_text(const CheckResult& outcome, const Facts& facts) {
   if (outcome.offer == FixOffer::Elsewhere) {
-    return fmt::format("{} is not this machine, so its programs cannot be run here; run there: {}",
+    return fmt::format("{} is not this machine, so its programs cannot be run here; {}",
                        facts.host().root(), outcome.remedy());
   }
   if (outcome.offer != FixOffer::ByHand || outcome.check->by_hand.empty()) return outcome.remedy();
@@ -82,10 +84,10 @@ FixReport apply_fix(const CheckResult& outcome, const FixPlan& plan, const Facts
   }
   apply_all(plan.steps, outcome, facts, kernel, report);
   if (report.state != FixState::Done) return report;
-  report.text = check.afterwards;
+  report.text = sys::with_root(check.afterwards, facts.host().root());
   if (!plan.left.empty()) {
     report.state = FixState::Partly;
-    report.text = fmt::format("still to do on the machine itself: {}", commands_of(plan.left));
+    report.text = "still to do: " + sys::on_machine(facts.host(), commands_of(plan.left));
   }
   return report;
 }

@@ -3,6 +3,7 @@
 
 #include "base/core/printable.hpp"
 #include "base/core/text.hpp"
+#include "base/sys/shell_command.hpp"
 
 #include <fmt/format.h>
 
@@ -30,24 +31,34 @@ std::string painted(std::string_view text, Verdict verdict, const Style& style) 
   return fmt::format("{}{}\033[0m", color_of(verdict), text);
 }
 
-// Breaks between words; a word that is too long stays whole, so that paths can be copied.
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
+// Breaks between words; a word that is too long stays whole, so that paths can be copied. The first
+// line begins at column `start`, the others at `indent`.
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t width,
+                    std::size_t start) {
   std::string out;
-  std::size_t column = indent;
+  std::size_t column = start;
+  bool at_start = true;  // of a line
   for (auto word : split(text, ' ')) {
     if (word.empty()) continue;
-    if (column > indent && column + 1 + word.size() > width) {
+    const bool fits = column + (at_start ? 0 : 1) + word.size() <= width;
+    if (!fits && column > indent) {
       out += "\n" + std::string(indent, ' ');
       column = indent;
+      at_start = true;
     }
-    if (column > indent) {
+    if (!at_start) {
       out += ' ';
       ++column;
     }
     out += word;
     column += word.size();
+    at_start = false;
   }
   return out;
+}
+
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
+  return wrapped(text, indent, width, indent);
 }
 
 std::string field(std::string_view name, std::string_view text, const Style& style) {
@@ -75,7 +86,8 @@ std::string skipped(const std::vector<CheckResult>& outcomes, const Style& style
   }
   std::string out;
   for (const auto& [reason, ids] : by_reason) {
-    out += fmt::format("  {}:\n    {}\n", printable_lines(reason), wrapped(ids, 4, style.width));
+    out += fmt::format("  {}:\n    {}\n", wrapped(printable_lines(reason), 2, style.width),
+                       wrapped(ids, 4, style.width));
   }
   return out;
 }
@@ -93,12 +105,17 @@ std::string fix_line(const CheckResult& outcome) {
   return "";
 }
 
-std::string expanded(const CheckResult& outcome, const Style& style) {
-  constexpr std::size_t kMostEvidence = 12;
+std::string headline(const CheckResult& outcome, const Style& style, std::string_view reference) {
+  constexpr std::size_t kHanging = 4;
   const auto& check = *outcome.check;
-  std::string out =
-      fmt::format("  {}  {} [{}]\n", painted(check.id, outcome.finding.verdict, style),
-                  printable_lines(outcome.finding.summary), check.reference);
+  const auto text = fmt::format("{}{}", printable_lines(outcome.finding.summary), reference);
+  return fmt::format("  {}  {}\n", painted(check.id, outcome.finding.verdict, style),
+                     wrapped(text, kHanging, style.width, check.id.size() + 4));
+}
+
+std::string expanded(const CheckResult& outcome, const Style& style) {
+  const std::size_t kMostEvidence = style.detail == Detail::All ? 12 : 4;
+  auto out = headline(outcome, style, fmt::format(" [{}]", outcome.check->reference));
   const auto& evidence = outcome.finding.evidence;
   for (std::size_t i = 0; i < evidence.size() && i < kMostEvidence; ++i) {
     out += field("read", fmt::format("{}: {}", evidence[i].source, evidence[i].value), style);
@@ -111,6 +128,50 @@ std::string expanded(const CheckResult& outcome, const Style& style) {
   return out + fix_line(outcome);
 }
 
+// A consequence ends with its reason, unless it is a fault of its own that has to be repaired, too.
+std::string consequences(const std::vector<CheckResult>& outcomes, const CheckResult& of,
+                         const Style& style) {
+  std::string out;
+  for (const auto& outcome : outcomes) {
+    if (outcome.reason != of.check) continue;
+    out += field("hence", fmt::format("{}: {}", outcome.check->id, outcome.finding.summary), style);
+    if (outcome.offer == FixOffer::Automatic && outcome.finding.verdict == Verdict::Fail) {
+      out += command("remedy", outcome.remedy());
+    }
+  }
+  return out;
+}
+
+std::string passed(const std::vector<CheckResult>& outcomes, const Style& style) {
+  std::size_t widest = 0;
+  for (const auto& outcome : outcomes) widest = std::max(widest, outcome.check->id.size());
+  std::string out;
+  for (const auto& outcome : outcomes) {
+    if (outcome.finding.verdict != Verdict::Ok) continue;
+    out += fmt::format("  {:<{}}  {}\n", outcome.check->id, widest,
+                       wrapped(printable_lines(outcome.finding.summary), widest + 4, style.width));
+  }
+  return out;
+}
+
+std::string findings(const std::vector<CheckResult>& outcomes, Verdict verdict,
+                     const Style& style) {
+  std::string out;
+  for (const auto& outcome : outcomes) {
+    if (outcome.finding.verdict != verdict || outcome.reason != nullptr) continue;
+    const bool short_form = verdict == Verdict::Info && style.detail == Detail::Findings;
+    out += short_form ? headline(outcome, style, "") : expanded(outcome, style);
+    out += consequences(outcomes, outcome, style);
+  }
+  return out;
+}
+
+std::string group_text(const std::vector<CheckResult>& outcomes, Verdict verdict,
+                       const Style& style) {
+  if (verdict == Verdict::Ok) return passed(outcomes, style);
+  return verdict == Verdict::Skip ? skipped(outcomes, style) : findings(outcomes, verdict, style);
+}
+
 }  // namespace
 
 std::string summary_line(const VerdictCounts& counts) {
@@ -121,24 +182,18 @@ std::string summary_line(const VerdictCounts& counts) {
 std::string report_text(const std::vector<CheckResult>& outcomes, const Style& style) {
   constexpr std::array kOrder{Verdict::Fail, Verdict::Warn, Verdict::Info, Verdict::Ok,
                               Verdict::Skip};
-  std::size_t widest = 0;
-  for (const auto& outcome : outcomes) widest = std::max(widest, outcome.check->id.size());
-  std::string out;
+  const auto counts = count(outcomes);
+  std::string out = counts.fail + counts.warn == 0 ? "No problem found.\n\n" : "";
   for (const auto verdict : kOrder) {
-    std::string group = verdict == Verdict::Skip ? skipped(outcomes, style) : "";
-    for (const auto& outcome : outcomes) {
-      if (outcome.finding.verdict != verdict || verdict == Verdict::Skip) continue;
-      if (verdict == Verdict::Ok) {
-        group += fmt::format("  {:<{}}  {}\n", outcome.check->id, widest,
-                             printable_lines(outcome.finding.summary));
-      } else {
-        group += expanded(outcome, style);
-      }
-    }
+    const bool quiet = verdict == Verdict::Ok || verdict == Verdict::Skip;
+    if (quiet && style.detail == Detail::Findings) continue;
+    const auto group = group_text(outcomes, verdict, style);
     if (group.empty()) continue;
     out += fmt::format("{}\n{}\n", painted(to_string(verdict), verdict, style), group);
   }
-  return out + summary_line(count(outcomes)) + "\n";
+  const bool hidden = style.detail == Detail::Findings && counts.ok + counts.info + counts.skip > 0;
+  const auto last = summary_line(counts) + (hidden ? " (--all shows them)" : "");
+  return out + wrapped(last, 2, style.width, 0) + "\n";
 }
 
 std::string describe_unreadable(const std::vector<CheckResult>& outcomes, const sys::Host& host) {
@@ -148,7 +203,7 @@ std::string describe_unreadable(const std::vector<CheckResult>& outcomes, const 
   }
   if (ids.empty()) return "";
   return fmt::format("This user may not read the files of:{}; run as root: sudo gantry doctor{}\n",
-                     ids, root_flag(host));
+                     ids, sys::root_flag(host));
 }
 
 bool has_safe_fix(const std::vector<CheckResult>& outcomes) {

@@ -4,18 +4,25 @@
 
 #include "doctor/engine/repair.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace gantry::doctor {
 
+enum class Detail : std::uint8_t {
+  Findings,  // what is wrong; one line for each info; nothing of checks that passed or were skipped
+  All
+};
+
 struct Style {
   bool color = false;
   std::size_t width = 100;
+  Detail detail = Detail::Findings;
 };
 
-// Grouped by verdict, the worst first; shows details of everything but Ok and Skip. Ends with the
-// summary line.
+// Grouped by verdict, the worst first. A finding that another one explains is a line below it. Ends
+// with the summary line.
 std::string report_text(const std::vector<CheckResult>& outcomes, const Style& style);
 std::string fixes_text(const std::vector<FixReport>& fixes, const Style& style);
 // One line that names the checks that were skipped because only root may read their files; "" if

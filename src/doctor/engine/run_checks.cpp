@@ -2,6 +2,7 @@
 #include "doctor/engine/run_checks.hpp"
 
 #include "base/core/text.hpp"
+#include "base/sys/shell_command.hpp"
 
 #include <fmt/format.h>
 
@@ -40,16 +41,6 @@ FixOffer fix_offer(const Check& check, const Finding& finding, const Facts& fact
   const auto plan = plan_fix(check, facts);
   if (plan.steps.empty()) return plan.left.empty() ? FixOffer::ByHand : FixOffer::Elsewhere;
   return check.fix_class == FixClass::Automatic ? FixOffer::Automatic : FixOffer::OnRequest;
-}
-
-// Quotes the text as one word of a shell command.
-std::string in_shell(const std::string& text) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:,@%";
-  if (text.find_first_not_of(kPlain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 std::string words_for(FixOffer offer, const Check& check, const sys::Host& host) {
@@ -95,16 +86,42 @@ FixPlan plan_fix(const Check& check, const Facts& facts) {
   return plan;
 }
 
-std::string root_flag(const sys::Host& host) {
-  const auto& root = host.root();
-  return root.empty() || root == "/" ? "" : " --root " + in_shell(root);
-}
-
 std::string fix_command(const sys::Host& host, std::string_view id) {
-  auto text = "gantry doctor" + root_flag(host) + " --fix";
+  auto text = "gantry doctor" + sys::root_flag(host) + " --fix";
   if (!id.empty()) text += fmt::format("={}", id);
   return text;
 }
+
+namespace {
+
+bool is_bad(const CheckResult& outcome) {
+  return outcome.finding.verdict == Verdict::Warn || outcome.finding.verdict == Verdict::Fail;
+}
+
+const CheckResult* find_reason(const std::vector<CheckResult>& outcomes, const CheckResult& of) {
+  for (const auto id : split(of.finding.explained_by, ' ')) {
+    const auto found = std::find_if(outcomes.begin(), outcomes.end(), [&](const auto& outcome) {
+      return outcome.check->id == id && outcome.finding.verdict == Verdict::Fail;
+    });
+    if (found != outcomes.end() && found->check != of.check) return &*found;
+  }
+  return nullptr;
+}
+
+// A reason can have a reason of its own: the first one is the fault to repair.
+void join_consequences(std::vector<CheckResult>& outcomes) {
+  constexpr int kMostSteps = 8;
+  for (auto& outcome : outcomes) {
+    if (!is_bad(outcome)) continue;
+    const auto* reason = find_reason(outcomes, outcome);
+    for (int i = 0; reason != nullptr && i < kMostSteps; ++i) {
+      outcome.reason = reason->check;
+      reason = find_reason(outcomes, *reason);
+    }
+  }
+}
+
+}  // namespace
 
 std::vector<CheckResult> run_checks(const Facts& facts, const std::vector<const Check*>& checks) {
   std::vector<CheckResult> outcomes;
@@ -114,8 +131,12 @@ std::vector<CheckResult> run_checks(const Facts& facts, const std::vector<const 
                        ? skip_needs_root(check->closed)
                        : check->judge(facts);
     const auto offer = fix_offer(*check, finding, facts);
-    outcomes.push_back({check, std::move(finding), offer, words_for(offer, *check, facts.host())});
+    CheckResult result{check, std::move(finding), offer, words_for(offer, *check, facts.host())};
+    result.finding.remedy = sys::remedy_for(facts.host(), result.remedy());
+    result.finding.cause = sys::with_root(result.cause(), facts.host().root());
+    outcomes.push_back(std::move(result));
   }
+  join_consequences(outcomes);
   return outcomes;
 }
 

@@ -23,7 +23,8 @@ struct CheckResult {
   const Check* check = nullptr;
   Finding finding;
   FixOffer offer = FixOffer::Nothing;
-  std::string fix;  // the command, for root, that fixes it; "" if --fix cannot
+  std::string fix;                // the command, for root, that fixes it; "" if --fix cannot
+  const Check* reason = nullptr;  // the failed check whose consequence this is
 
   // The text of the finding, or of the check if the finding has none.
   std::string cause() const;
@@ -52,7 +53,6 @@ FixPlan plan_fix(const Check& check, const Facts& facts);
 
 // "gantry doctor --root DIR --fix=ID". It names the root, because sudo drops the environment and a
 // remedy for one machine must not be applied to another. Without an id: all safe fixes.
-std::string root_flag(const sys::Host& host);  // " --root DIR"; "" for the machine we run on
 std::string fix_command(const sys::Host& host, std::string_view id);
 
 std::vector<CheckResult> run_checks(const Facts& facts, const std::vector<const Check*>& checks);

@@ -75,9 +75,10 @@ typedef struct FenceGpuLimits {
                                 include yet */
   uint64_t queue_ns;         /* work that one process may have queued while the gate is open */
   uint32_t share_percent;    /* of GPU time; 0: only by weight */
-  uint32_t reserved0;
-  uint64_t reading_ns; /* CLOCK_MONOTONIC, when NVML was last read: memory_overhead and
-                         seen_contexts are not older. 0: never */
+  uint32_t cap_percent;      /* the share never gets more than this; 0: there is no such cap. A
+                                process keeps to it by itself while no daemon controls the gates */
+  uint64_t reading_ns;       /* CLOCK_MONOTONIC, when NVML was last read: memory_overhead and
+                               seen_contexts are not older. 0: never */
   uint8_t reserved1[56];
   /* In its own cache line: read at every launch, written at every turn. */
   uint32_t gate;
@@ -101,9 +102,9 @@ typedef struct FenceLimits {
   uint32_t flags;
   uint32_t gpu_count;
   uint32_t slots_in_use; /* all slots from this one on are free */
-  uint32_t reserved0;
-  uint64_t heartbeat_ns; /* CLOCK_MONOTONIC, written every 100 ms: if it is older than
-                       FENCE_STALE_NS, no daemon controls the gates */
+  uint32_t stale_ms;     /* if the heartbeat is older, no daemon controls the gates. 0: after
+                            FENCE_STALE_NS; also the value of daemons that do not know the field */
+  uint64_t heartbeat_ns; /* CLOCK_MONOTONIC, written several times within stale_ms */
   char share[64];
   uint8_t reserved1[160];
   FenceGpuLimits gpu[FENCE_MAX_GPUS];
@@ -111,6 +112,8 @@ typedef struct FenceLimits {
 } FenceLimits;
 FENCE_ASSERT(sizeof(FenceLimits) == 256 + 64 * 256 + 1024 * 776, "the layout is a contract");
 #define FENCE_STALE_NS 1000000000ull
+/* Without a daemon for this long, the launches of a share with a cap are refused. */
+#define FENCE_REFUSE_NS 10000000000ull
 
 /* One process on one GPU. `held` and `pending` count its memory. To reserve n bytes, add n to
  * `pending`, then sum up all rows of the GPU. If the sum fits, move n from `pending` to `held`,

@@ -170,17 +170,16 @@ class NodeReader {
     const auto major = major_of(expected.device);
     if (!major) {
       problem(path, DeviceNodeFault::Unregistered,
-              fmt::format("{} is left over: /proc/devices has no {}; load its module, or remove "
-                          "the node: rm {}",
-                          path, expected.device, path));
+              fmt::format("{} is left over: /proc/devices has no {}; load its module, or "
+                          "remove the node (`gantry doctor`)",
+                          path, expected.device));
     } else if (info->kind != sys::FileKind::CharDevice || *major != info->major ||
                expected.minor != info->minor) {
       problem(
           path, DeviceNodeFault::WrongNumbers,
-          fmt::format("{} is {}:{} but the kernel assigned {}:{}; create it again: rm {} && mknod "
-                      "-m 666 {} c {} {}",
-                      path, info->major, info->minor, *major, expected.minor, path, path, *major,
-                      expected.minor));
+          fmt::format("{} is {}:{} but the kernel assigned {}:{}; `gantry doctor --fix` creates it "
+                      "again",
+                      path, info->major, info->minor, *major, expected.minor));
     }
   }
 
@@ -194,9 +193,19 @@ class NodeReader {
       for (const auto& name : *names) {
         if (!number_after(name, "card") && !number_after(name, "renderD")) continue;
         const auto path = fmt::format("/dev/dri/{}", name);
-        if (add_as_it_is(7, path, fmt::format("DRM of {}", gpu))) out_.drm.push_back({gpu, path});
+        if (!add_as_it_is(7, path, fmt::format("DRM of {}", gpu))) continue;
+        out_.drm.push_back({gpu, path});
+        add_drm_link(gpu, name);
       }
     }
+  }
+
+  // udev's link to the node: /dev/dri/by-path/pci-0000:3b:00.0-card.
+  void add_drm_link(const std::string& gpu, std::string_view name) {
+    auto path = fmt::format("/dev/dri/by-path/pci-{}-{}", to_lower(gpu),
+                            name.starts_with("card") ? "card" : "render");
+    const auto target = host_.link(path);
+    if (target.ok() && base_name(*target) == name) out_.drm.push_back({gpu, std::move(path)});
   }
 
   // Nodes of other modules that work with NVIDIA's driver; their numbers are not checked.
@@ -231,27 +240,26 @@ class NodeReader {
   }
 
   // Reports a node that the kernel supports but that is missing in /dev.
-  void report_missing_node(const std::string& path, std::string_view device, std::uint32_t minor,
-                           std::string_view command) {
+  void report_missing_node(const std::string& path, std::string_view device, std::uint32_t minor) {
     const auto major = major_of(device);
     if (!major || has(path)) return;
     if (host_.exists(path)) {
-      return problem(path, DeviceNodeFault::NotADevice,
-                     fmt::format("{} is not a device node; remove it: rm {}", path, path));
+      return problem(
+          path, DeviceNodeFault::NotADevice,
+          fmt::format("{} is not a device node; `gantry doctor --fix` replaces it", path));
     }
     problem(path, DeviceNodeFault::Missing,
-            fmt::format("{} ({}:{}) is missing; create it: {}", path, *major, minor, command));
+            fmt::format("{} ({}:{}) is missing; `gantry doctor --fix` creates it", path, *major,
+                        minor));
   }
 
   void report_missing_nodes(std::span<const std::uint32_t> gpu_minors) {
-    if (!gpu_minors.empty())
-      report_missing_node("/dev/nvidiactl", "nvidiactl", 255, "nvidia-modprobe -c 255");
+    if (!gpu_minors.empty()) report_missing_node("/dev/nvidiactl", "nvidiactl", 255);
     for (const auto minor : gpu_minors) {
-      report_missing_node(fmt::format("/dev/nvidia{}", minor), "nvidia", minor,
-                          fmt::format("nvidia-modprobe -c {}", minor));
+      report_missing_node(fmt::format("/dev/nvidia{}", minor), "nvidia", minor);
     }
-    report_missing_node("/dev/nvidia-uvm", "nvidia-uvm", 0, "nvidia-modprobe -u -c 0");
-    report_missing_node("/dev/nvidia-uvm-tools", "nvidia-uvm", 1, "nvidia-modprobe -u -c 0");
+    report_missing_node("/dev/nvidia-uvm", "nvidia-uvm", 0);
+    report_missing_node("/dev/nvidia-uvm-tools", "nvidia-uvm", 1);
   }
 
   const sys::Host& host_;

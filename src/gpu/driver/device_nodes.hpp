@@ -28,7 +28,7 @@ struct DeviceNodeProblem {
   bool operator==(const DeviceNodeProblem&) const = default;
 };
 
-// A node of nvidia-drm and its GPU.
+// A node of nvidia-drm, or udev's link to it, and its GPU.
 struct DrmNode {
   std::string gpu;  // "0000:3b:00.0", as in /proc/driver/nvidia/gpus
   std::string path;
@@ -37,7 +37,7 @@ struct DrmNode {
 
 struct DeviceNodes {
   std::vector<model::DeviceNode> nodes;  // control first, then GPUs, then the rest; wrong ones too
-  std::vector<DrmNode> drm;              // the nodes below /dev/dri
+  std::vector<DrmNode> drm;              // the nodes below /dev/dri, each followed by its link
   std::vector<DeviceNodeProblem> problems;
   std::vector<std::string> notes;
 };

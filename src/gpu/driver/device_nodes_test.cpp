@@ -103,7 +103,7 @@ TEST(FindNodes, ReportsNodesThatShouldBeThere) {
   ASSERT_EQ(found.problems.size(), 4U);
   EXPECT_EQ(found.problems[0].path, "/dev/nvidia0");
   EXPECT_EQ(found.problems[0].fault, DeviceNodeFault::Missing);
-  EXPECT_THAT(found.problems[0].text, HasSubstr("nvidia-modprobe -c 0"));
+  EXPECT_THAT(found.problems[0].text, HasSubstr("is missing; `gantry doctor --fix`"));
   EXPECT_EQ(found.problems[1].fault, DeviceNodeFault::NotADevice);
   EXPECT_EQ(found.problems[2].path, "/dev/nvidia-uvm");
 }
@@ -115,7 +115,7 @@ TEST(FindNodes, NodesOfAnUnloadedModuleAreLeftOver) {
   const auto found = find_device_nodes(tree.host(), {});
   ASSERT_EQ(found.problems.size(), 1U);
   EXPECT_EQ(found.problems[0].fault, DeviceNodeFault::Unregistered);
-  EXPECT_THAT(found.problems[0].text, HasSubstr("rm /dev/nvidia0"));
+  EXPECT_THAT(found.problems[0].text, HasSubstr("/dev/nvidia0 is left over"));
 }
 
 TEST(FindNodes, DrmNodesBelongToTheGpusOfTheDriver) {
@@ -127,9 +127,15 @@ TEST(FindNodes, DrmNodesBelongToTheGpusOfTheDriver) {
   tree.file("dev.table",
             "/dev/dri/card0 c 226 0 0660 0 44\n/dev/dri/card1 c 226 1 0660 0 44\n"
             "/dev/dri/renderD128 c 226 128 0660 0 105\n");
+  tree.link("dev/dri/by-path/pci-0000:3b:00.0-card", "../card1");
+  tree.link("dev/dri/by-path/pci-0000:3b:00.0-render", "../renderD129");  // of another node
   EXPECT_THAT(paths(find_device_nodes(tree.host(), {})),
               ElementsAre("/dev/dri/card1 = DRM of 0000:3B:00.0",
                           "/dev/dri/renderD128 = DRM of 0000:3B:00.0"));
+  EXPECT_THAT(find_device_nodes(tree.host(), {}).drm,
+              ElementsAre(DrmNode{"0000:3B:00.0", "/dev/dri/card1"},
+                          DrmNode{"0000:3B:00.0", "/dev/dri/by-path/pci-0000:3b:00.0-card"},
+                          DrmNode{"0000:3B:00.0", "/dev/dri/renderD128"}));
 }
 
 TEST(FindNodes, AMachineWithoutTheDriverHasNone) {

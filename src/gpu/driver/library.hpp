@@ -29,6 +29,12 @@ class Library {
   std::string path_;
 };
 
+// Sets the pointer to the library's function of that name, or to null if it has none.
+template <class Function>
+void find_function(const Library& library, const char* name, Function*& pointer) {
+  pointer = reinterpret_cast<Function*>(library.symbol(name));
+}
+
 // The error for a library that lacks a function that every version of it has.
 Error missing_symbol(const Library& library, std::string_view symbol);
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/driver/cuda.hpp"
 #include "gpu/driver/nvml.hpp"
 #include "support/paths.hpp"
 #include "support/tree.hpp"
@@ -54,24 +53,6 @@ TEST(NvmlError, HasItsNameItsMeaningAndAReason) {
   EXPECT_EQ(error.text(),
             "nvmlInit_v2: NVML_ERROR_DRIVER_NOT_LOADED: the NVIDIA kernel module is not loaded");
   EXPECT_EQ(nvml_name(static_cast<nvmlReturn_t>(77)), "NVML error 77");
-}
-
-TEST(Cuda, LoadsWhatTheLibraryHasAndNamesWhatIsMissing) {
-  const auto cuda = Cuda::load(test::built("test-programs/libfake_whole.so"));
-  ASSERT_TRUE(cuda.ok()) << cuda.error().text();
-  int count = 0;
-  EXPECT_EQ(cuda->cuDeviceGetCount(&count), CUDA_SUCCESS);
-  EXPECT_EQ(count, 2);
-  EXPECT_EQ(cuda->cuLaunchKernel, nullptr);
-  EXPECT_THAT(Cuda::load(test::built("test-programs/libfake_partial.so")).error().text(),
-              HasSubstr("cuDeviceGetCount"));
-}
-
-TEST(CudaError, HasItsNameItsMeaningAndAReason) {
-  const auto error = cuda_error(CUDA_ERROR_NO_DEVICE, "cuInit");
-  EXPECT_EQ(error.code(), Errc::NotFound);
-  EXPECT_EQ(error.text(), "cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected");
-  EXPECT_EQ(cuda_name(static_cast<CUresult>(1001)), "CUDA error 1001");
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace gantry::driver {
 namespace {
 
-struct ErrorDescription {
+struct NvmlErrorDescription {
   nvmlReturn_t code;
   std::string_view name;
   Errc reason;
@@ -16,10 +16,10 @@ struct ErrorDescription {
 };
 
 #define MEANS(code, reason, sentence)   \
-  ErrorDescription {                    \
+  NvmlErrorDescription {                \
     code, #code, Errc::reason, sentence \
   }
-constexpr std::array kErrorDescriptions{
+constexpr std::array kNvmlErrorDescriptions{
     MEANS(NVML_SUCCESS, Internal, "the call succeeded"),
     MEANS(NVML_ERROR_UNINITIALIZED, Invalid, "NVML was not initialised before the call"),
     MEANS(NVML_ERROR_INVALID_ARGUMENT, Invalid,
@@ -64,16 +64,11 @@ constexpr std::array kErrorDescriptions{
 };
 #undef MEANS
 
-const ErrorDescription* find_description(nvmlReturn_t code) {
-  for (const auto& meaning : kErrorDescriptions) {
+const NvmlErrorDescription* find_nvml_description(nvmlReturn_t code) {
+  for (const auto& meaning : kNvmlErrorDescriptions) {
     if (meaning.code == code) return &meaning;
   }
   return nullptr;
-}
-
-template <class Function>
-void fill(const Library& library, const char* name, Function*& pointer) {
-  pointer = reinterpret_cast<Function*>(library.symbol(name));
 }
 
 }  // namespace
@@ -81,8 +76,8 @@ void fill(const Library& library, const char* name, Function*& pointer) {
 Result<Nvml> Nvml::load(const std::string& path) {
   Nvml nvml;
   GANTRY_TRY(nvml.library, Library::open(path));
-  fill(nvml.library, "nvmlErrorString", nvml.nvmlErrorString);
-#define GANTRY_NVML(since, name, parameters) fill(nvml.library, #name, nvml.name);
+  find_function(nvml.library, "nvmlErrorString", nvml.nvmlErrorString);
+#define GANTRY_NVML(since, name, parameters) find_function(nvml.library, #name, nvml.name);
 #include "gpu/abi/nvml_functions.def"
 #undef GANTRY_NVML
   // The functions that every query needs and that every driver since 331 has.
@@ -100,18 +95,18 @@ Result<Nvml> Nvml::load(const std::string& path) {
 }
 
 std::string nvml_name(nvmlReturn_t code) {
-  const auto* meaning = find_description(code);
+  const auto* meaning = find_nvml_description(code);
   return meaning != nullptr ? std::string(meaning->name)
                             : fmt::format("NVML error {}", static_cast<int>(code));
 }
 
 std::string_view nvml_description(nvmlReturn_t code) {
-  const auto* meaning = find_description(code);
+  const auto* meaning = find_nvml_description(code);
   return meaning != nullptr ? meaning->sentence : "this code belongs to a newer driver";
 }
 
 Error nvml_error(nvmlReturn_t code, std::string_view call) {
-  const auto* meaning = find_description(code);
+  const auto* meaning = find_nvml_description(code);
   return {meaning != nullptr ? meaning->reason : Errc::Internal,
           fmt::format("{}: {}: {}", call, nvml_name(code), nvml_description(code))};
 }

@@ -59,9 +59,22 @@ void HealthMonitor::good(Device& device, FaultKind kind, std::int64_t now_s) {
     end(device, kind, now_s);
 }
 
+// A card that NVML has never described cannot be used. A known one may wait for a restart of NVML.
+void HealthMonitor::judge_driver(Device& card, const std::string& nvml_error, bool is_new,
+                                 std::int64_t now_s) {
+  if (nvml_error.empty()) return end(card, FaultKind::Driver, now_s);
+  if (!is_new) return;
+  add_fault(card, FaultKind::Driver,
+            {.needs = XidClass::Reset,
+             .cause = fmt::format("NVML does not start: {}", nvml_error),
+             .remedy = "gantry doctor"},
+            now_s);
+}
+
 void HealthMonitor::set_inventory(const model::Inventory& inventory, std::int64_t now_s) {
   std::vector<Device> before;
   before.swap(devices_);
+  const auto& nvml_error = inventory.driver.nvml_error;
   const auto keep = [&](Name name, std::optional<int> gi, std::optional<int> ci) {
     const auto known = std::find_if(before.begin(), before.end(),
                                     [&](const Device& device) { return device.name == name; });
@@ -75,6 +88,7 @@ void HealthMonitor::set_inventory(const model::Inventory& inventory, std::int64_
     device.name = std::move(name);
     device.gpu_instance = gi;
     device.compute_instance = ci;
+    if (device.is_card()) judge_driver(device, nvml_error, known == before.end(), now_s);
     devices_.push_back(std::move(device));
   };
   for (const auto& gpu : inventory.gpus) {
@@ -84,10 +98,33 @@ void HealthMonitor::set_inventory(const model::Inventory& inventory, std::int64_
       if (!mig.uuid.text.empty())
         keep({gpu.uuid, mig.uuid}, mig.gpu_instance, mig.compute_instance);
     }
-    if (inventory.driver.nvml_error.empty()) continue;
+    if (nvml_error.empty()) continue;
     for (const auto& device : before) {  // only NVML can tell that they are gone
       if (!device.is_card() && device.name.first == gpu.uuid)
         keep(device.name, device.gpu_instance, device.compute_instance);
+    }
+  }
+  show(now_s);
+}
+
+// Silence of the driver and lost GPUs are judged by readings, which know sooner when they end.
+void HealthMonitor::set_obstacles(const model::Inventory& inventory,
+                                  const std::vector<ComputeObstacle>& obstacles,
+                                  std::int64_t now_s) {
+  using enum ComputeObstacleKind;
+  for (std::size_t i = 0; i < inventory.gpus.size(); ++i) {
+    auto* card = find(inventory.gpus[i].uuid);
+    if (card == nullptr) continue;
+    const auto* obstacle = obstacle_of(obstacles, i);
+    const bool counts = obstacle != nullptr && !options_.only_xids &&
+                        obstacle->kind != DriverNotLoaded && obstacle->kind != NvmlSilent &&
+                        obstacle->kind != GpuLost;
+    if (counts) {
+      add_fault(*card, FaultKind::Compute,
+                {.needs = XidClass::Reset, .cause = obstacle->cause, .remedy = obstacle->remedy},
+                now_s);
+    } else {
+      end(*card, FaultKind::Compute, now_s);
     }
   }
   show(now_s);
@@ -314,6 +351,12 @@ std::vector<model::DeviceHealth> HealthMonitor::health() const {
 bool HealthMonitor::wants_readings() const {
   return std::any_of(devices_.begin(), devices_.end(), [](const Device& device) {
     return !device.faults.empty() || device.hot_since_s != 0;
+  });
+}
+
+bool HealthMonitor::wants_obstacles() const {
+  return std::any_of(devices_.begin(), devices_.end(), [](const Device& device) {
+    return device.faults.contains(FaultKind::Compute);
   });
 }
 

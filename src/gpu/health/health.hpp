@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "gpu/health/compute.hpp"
 #include "gpu/health/xid.hpp"
 #include "gpu/model/advertised.hpp"
 #include "gpu/model/readings.hpp"
@@ -56,7 +57,8 @@ enum class FaultKind : std::uint8_t {
   Memory,     // uncorrected errors, if the driver reports no recovery action
   Remapping,  // no spare memory row is left
   Hot,
-  Driver  // not loaded, or NVML does not answer
+  Driver,  // not loaded, or NVML does not answer
+  Compute  // it answers and cannot run CUDA programs
 };
 
 class HealthMonitor {
@@ -67,8 +69,12 @@ class HealthMonitor {
   void set_options(HealthOptions options) { options_ = std::move(options); }
 
   // Sets the GPUs and instances. Call it first and whenever they change. Removed ones are forgotten
-  // with their faults. An inventory without NVML (driver.nvml_error) does not remove instances.
+  // with their faults. An inventory without NVML (driver.nvml_error) does not remove instances, and
+  // its new cards are unhealthy until NVML answers.
   void set_inventory(const model::Inventory& inventory, std::int64_t now_s);
+  // Sets what keeps GPUs of that inventory from computing; GPUs that are not named can compute.
+  void set_obstacles(const model::Inventory& inventory,
+                     const std::vector<ComputeObstacle>& obstacles, std::int64_t now_s);
   void on_event(const model::GpuEvent& event, std::int64_t now_s);
   void on_readings(const model::Readings& readings, std::int64_t now_s);
   // Call it when NVML does not answer, with the reason. The next readings end this state.
@@ -80,6 +86,8 @@ class HealthMonitor {
   std::vector<model::DeviceHealth> health() const;
   // True if there is a fault that readings could end: request them every few seconds.
   bool wants_readings() const;
+  // True if a GPU answers and cannot compute: look for its obstacles again from time to time.
+  bool wants_obstacles() const;
 
   // The changes since the last call.
   std::vector<HealthChange> take_changes() { return std::exchange(changes_, {}); }
@@ -123,6 +131,7 @@ class HealthMonitor {
   void judge_heat(Device& card, const model::GpuReading& reading, std::int64_t now_s);
   void good(Device& device, FaultKind kind, std::int64_t now_s);  // one good reading
   void end(Device& device, FaultKind kind, std::int64_t now_s);   // the fault has ended
+  void judge_driver(Device& card, const std::string& nvml_error, bool is_new, std::int64_t now_s);
   bool hit(const Device& device, const model::GpuEvent& event, XidScope scope) const;
   model::DeviceHealth assess(const Device& device) const;
   void show(std::int64_t now_s);  // records the changes

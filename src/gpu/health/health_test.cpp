@@ -342,6 +342,47 @@ TEST(MigHealth, AViewWithoutNvmlDoesNotMakeInstancesVanish) {
   EXPECT_THAT(monitor.health(), SizeIs(2));
 }
 
+TEST(DriverHealth, CardsThatNvmlNeverDescribedAreUnhealthyAtOnce) {
+  HealthMonitor monitor;
+  auto kernel_only = machine(2);
+  kernel_only.driver.nvml_error = "nvmlInit_v2: version mismatch";
+  monitor.set_inventory(kernel_only, 2);
+  EXPECT_THAT(usable(monitor), ElementsAre(false, false));
+  EXPECT_THAT(monitor.health()[0].cause, HasSubstr("version mismatch"));
+  monitor.set_inventory(machine(2), 3);
+  EXPECT_THAT(usable(monitor), ElementsAre(true, true));
+}
+
+TEST(ComputeHealth, AGpuThatCannotComputeIsUnhealthyUntilItCan) {
+  HealthMonitor monitor;
+  const auto two = machine(2, 1);
+  monitor.set_inventory(two, 1);
+  const ComputeObstacle fabric{.kind = ComputeObstacleKind::FabricNotReady,
+                               .gpus = {0},
+                               .cause = "the fabric is not ready",
+                               .remedy = "start it"};
+  monitor.set_obstacles(two, {fabric}, 2);
+  EXPECT_THAT(usable(monitor), ElementsAre(false, false, true)) << "an instance has its card's";
+  EXPECT_EQ(monitor.health()[0].cause, fabric.cause);
+  EXPECT_EQ(monitor.health()[0].remedy, fabric.remedy);
+  EXPECT_TRUE(monitor.wants_obstacles());
+  monitor.on_readings(readings(2), 3);
+  monitor.set_obstacles(two, {fabric}, 3);
+  EXPECT_FALSE(monitor.health()[0].usable) << "good readings do not make it compute";
+  EXPECT_EQ(monitor.health()[0].since_unix_seconds, 2);
+  monitor.set_obstacles(two, {}, 4);
+  EXPECT_THAT(usable(monitor), ElementsAre(true, true, true));
+  EXPECT_FALSE(monitor.wants_obstacles());
+}
+
+TEST(ComputeHealth, OfGkesPluginIsOnlyAboutXids) {
+  HealthMonitor monitor({.only_xids = true});
+  const auto one = machine(1);
+  monitor.set_inventory(one, 1);
+  monitor.set_obstacles(one, {{.kind = ComputeObstacleKind::UvmNotLoaded, .gpus = {0}}}, 2);
+  EXPECT_TRUE(monitor.health()[0].usable);
+}
+
 TEST(HealthOf, ReplicasAndInstancesFollowTheirCard) {
   HealthMonitor monitor;
   monitor.set_inventory(machine(2, 1), 1);

@@ -2,6 +2,7 @@
 // The health state that survives a restart of the agent: only the facts that readings cannot
 // provide again.
 #include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "gpu/health/health.hpp"
 
 #include <fmt/format.h>
@@ -32,25 +33,39 @@ Error wrong(std::string_view what) {
 }  // namespace
 
 std::string HealthMonitor::saved(std::string_view boot_id) const {
-  std::string list;
+  struct Row {
+    const Name* name;
+    std::string_view word;
+    const Fault* fault;
+  };
+  std::vector<Row> rows;
   const auto add = [&](const Name& name, const Faults& faults) {
     for (const auto& [kind, word] : kSavedFaults) {
-      const auto found = faults.find(kind);
-      if (found == faults.end()) continue;
-      const auto& fault = found->second;
-      list += fmt::format(
-          "{}\n    {{\"gpu\": {}, \"mig\": {}, \"kind\": {}, \"needs\": {}, \"cause\": {}, "
-          "\"remedy\": {}, \"xid\": {}, \"since\": {}}}",
-          list.empty() ? "" : ",", json::quote(name.first.text), json::quote(name.second.text),
-          json::quote(word), json::quote(to_string(fault.needs)), json::quote(fault.cause),
-          json::quote(fault.remedy), fault.xid ? fmt::to_string(*fault.xid) : "null",
-          fault.since_s);
+      if (const auto found = faults.find(kind); found != faults.end())
+        rows.push_back({&name, word, &found->second});
     }
   };
   for (const auto& device : devices_) add(device.name, device.faults);
   for (const auto& [name, faults] : remembered_) add(name, faults);
-  return fmt::format("{{\n  \"schema\": {},\n  \"boot_id\": {},\n  \"troubles\": [{}{}]\n}}\n",
-                     kSchema, json::quote(boot_id), list, list.empty() ? "" : "\n  ");
+  json::Writer out(json::Layout::Indented);
+  const auto write = [&](const Row& row) {
+    out.object([&] {
+      out.member("gpu", row.name->first.text);
+      out.member("mig", row.name->second.text);
+      out.member("kind", row.word);
+      out.member("needs", to_string(row.fault->needs));
+      out.member("cause", row.fault->cause);
+      out.member("remedy", row.fault->remedy);
+      out.member("xid", row.fault->xid);
+      out.member("since", row.fault->since_s);
+    });
+  };
+  out.object([&] {
+    out.member("schema", kSchema);
+    out.member("boot_id", boot_id);
+    rows.empty() ? out.array("troubles", [] {}) : out.rows("troubles", rows, write);
+  });
+  return out.text() + "\n";
 }
 
 Status HealthMonitor::restore(std::string_view text, std::string_view boot_id) {

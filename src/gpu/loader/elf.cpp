@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kFirstRead = 4096;  // the header and, in practice, all program headers
 constexpr std::size_t kMaxSegments = 512;
-constexpr std::size_t kMaxSections = 16384;
+constexpr std::size_t kMaxElfSections = 16384;
 constexpr std::uint64_t kMaxDynamicBytes = std::uint64_t{256} * 1024;
 constexpr std::size_t kMaxStrings = 1024;
 constexpr std::uint64_t kMaxElfString = 1024;
@@ -23,7 +23,7 @@ constexpr std::uint64_t kMaxNoteBytes = 1 << 20;
 constexpr std::size_t kMaxNotes = 1024;
 constexpr std::size_t kMaxVersions = 4096;
 
-Error corrupt(std::string_view what) {
+Error corrupt_elf(std::string_view what) {
   return {Errc::Corrupt, fmt::format("ELF file: {}", what)};
 }
 
@@ -65,9 +65,9 @@ Status append_notes(std::string_view bytes, const std::string& section,
     const auto owner_size = padded(header.n_namesz);
     const auto description_size = padded(header.n_descsz);
     if (owner_size > bytes.size() || header.n_descsz > bytes.size() - owner_size) {
-      return corrupt("a note is longer than its section");
+      return corrupt_elf("a note is longer than its section");
     }
-    if (notes.size() >= kMaxNotes) return corrupt("too many notes");
+    if (notes.size() >= kMaxNotes) return corrupt_elf("too many notes");
     notes.push_back({.section = section,
                      .owner = up_to_nul(bytes.substr(0, header.n_namesz)),
                      .type = header.n_type,
@@ -112,7 +112,8 @@ Result<std::string> Elf::read_some(std::uint64_t offset, std::uint64_t size) con
 Result<std::string> Elf::read(std::uint64_t offset, std::uint64_t size) const {
   GANTRY_TRY(auto bytes, read_some(offset, size));
   if (bytes.size() < size) {
-    return corrupt(fmt::format("the file ends before byte {}, which a table needs", offset + size));
+    return corrupt_elf(
+        fmt::format("the file ends before byte {}, which a table needs", offset + size));
   }
   return bytes;
 }
@@ -120,12 +121,12 @@ Result<std::string> Elf::read(std::uint64_t offset, std::uint64_t size) const {
 Status Elf::read_headers() {
   GANTRY_TRY(const auto start, read_some(0, kFirstRead));
   if (start.size() < EI_NIDENT || std::memcmp(start.data(), ELFMAG, SELFMAG) != 0) {
-    return corrupt("it does not begin with the ELF magic");
+    return corrupt_elf("it does not begin with the ELF magic");
   }
   const auto elf_class = start[EI_CLASS];
   if (elf_class != ELFCLASS32 && elf_class != ELFCLASS64)
-    return corrupt("is neither 32- nor 64-bit");
-  if (start[EI_DATA] != ELFDATA2LSB) return corrupt("is not little endian");
+    return corrupt_elf("is neither 32- nor 64-bit");
+  if (start[EI_DATA] != ELFDATA2LSB) return corrupt_elf("is not little endian");
   is_64bit_ = elf_class == ELFCLASS64;
   return read_segments(start);
 }
@@ -147,7 +148,7 @@ Status Elf::read_segments(std::string_view start) {
     entry_size = header.e_phentsize;
   };
   if (start.size() < (is_64bit_ ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr)))
-    return corrupt("ends in its header");
+    return corrupt_elf("ends in its header");
   each_record<Elf64_Ehdr, Elf32_Ehdr>(start, is_64bit_, 1, take);
   // If the section table has another entry size, only the segments are read.
   if (section_entry_size != (is_64bit_ ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr)))
@@ -155,7 +156,7 @@ Status Elf::read_segments(std::string_view start) {
   if (count == 0) return {};
   const std::size_t known = is_64bit_ ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
   if (entry_size != known || count > kMaxSegments)
-    return corrupt("program headers have a wrong size");
+    return corrupt_elf("program headers have a wrong size");
   std::string further;
   std::string_view table;
   if (at <= start.size() && start.size() - at >= count * known) {
@@ -179,7 +180,7 @@ Result<std::uint64_t> Elf::offset_of(std::uint64_t address) const {
       return segment.offset + into;
     }
   }
-  return corrupt(fmt::format("address {:#x} is in no segment", address));
+  return corrupt_elf(fmt::format("address {:#x} is in no segment", address));
 }
 
 Result<Elf::Dynamic> Elf::read_dynamic() const {
@@ -188,7 +189,7 @@ Result<Elf::Dynamic> Elf::read_dynamic() const {
                                     [](const Segment& s) { return s.type == PT_DYNAMIC; });
   if (segment == segments_.end()) return dynamic;
   const std::size_t entry_size = is_64bit_ ? sizeof(Elf64_Dyn) : sizeof(Elf32_Dyn);
-  if (segment->file_size > kMaxDynamicBytes) return corrupt("dynamic section is too large");
+  if (segment->file_size > kMaxDynamicBytes) return corrupt_elf("dynamic section is too large");
   GANTRY_TRY(const auto table, read(segment->offset, segment->file_size));
   std::uint64_t strings = 0;
   std::uint64_t version_needs = 0;
@@ -216,7 +217,7 @@ Result<Elf::Dynamic> Elf::read_dynamic() const {
                                       }
                                     });
   if (dynamic.needed.size() > kMaxStrings || dynamic.search.size() > kMaxStrings) {
-    return corrupt("it needs too many libraries");
+    return corrupt_elf("it needs too many libraries");
   }
   if (strings != 0) {
     GANTRY_TRY(dynamic.strings, offset_of(strings));
@@ -229,15 +230,16 @@ Result<Elf::Dynamic> Elf::read_dynamic() const {
 
 Result<std::string> Elf::string_at(const Dynamic& dynamic, std::uint64_t offset) const {
   if (dynamic.strings == 0 || offset >= dynamic.strings_size)
-    return corrupt("a name is outside the string table");
-  if (offset > UINT64_MAX - dynamic.strings) return corrupt("a name is outside the string table");
+    return corrupt_elf("a name is outside the string table");
+  if (offset > UINT64_MAX - dynamic.strings)
+    return corrupt_elf("a name is outside the string table");
   const auto size = std::min(dynamic.strings_size - offset, kMaxElfString);
   // Most names are short: one small read, and a longer one for the rest.
   for (const auto part : {std::min<std::uint64_t>(size, 64), size}) {
     GANTRY_TRY(const auto text, read_some(dynamic.strings + offset, part));
     if (text.find('\0') != std::string::npos) return up_to_nul(text);
   }
-  return corrupt("a name has no terminating NUL");
+  return corrupt_elf("a name has no terminating NUL");
 }
 
 Result<std::string> Elf::soname() const {
@@ -264,7 +266,7 @@ Result<ElfDynamic> Elf::dynamic() const {
 Result<std::vector<Elf::Section>> Elf::sections() const {
   std::vector<Section> found;
   if (section_count_ == 0 || sections_at_ == 0) return found;
-  if (section_count_ > kMaxSections) return corrupt("too many sections");
+  if (section_count_ > kMaxElfSections) return corrupt_elf("too many sections");
   const std::size_t size = is_64bit_ ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
   GANTRY_TRY(const auto table, read(sections_at_, section_count_ * size));
   each_record<Elf64_Shdr, Elf32_Shdr>(table, is_64bit_, section_count_, [&](const auto& header) {
@@ -279,7 +281,7 @@ Result<std::vector<ElfNote>> Elf::notes() const {
   std::uint64_t budget = kMaxNoteBytes;
   const auto add = [&](std::uint64_t offset, std::uint64_t size,
                        const std::string& name) -> Status {
-    if (size > budget) return corrupt("more than 1 MiB of notes");
+    if (size > budget) return corrupt_elf("more than 1 MiB of notes");
     budget -= size;
     GANTRY_TRY(const auto bytes, read(offset, size));
     return append_notes(bytes, name, notes);
@@ -308,7 +310,7 @@ Result<std::vector<ElfVersionNeed>> Elf::version_needs() const {
   GANTRY_TRY(const auto dynamic, read_dynamic());
   std::vector<ElfVersionNeed> needs;
   if (dynamic.version_needs == 0) return needs;
-  if (dynamic.version_need_count > kMaxStrings) return corrupt("too many version needs");
+  if (dynamic.version_need_count > kMaxStrings) return corrupt_elf("too many version needs");
   std::size_t versions = 0;
   std::uint64_t at = dynamic.version_needs;
   for (std::uint64_t i = 0; i < dynamic.version_need_count; ++i) {
@@ -318,7 +320,7 @@ Result<std::vector<ElfVersionNeed>> Elf::version_needs() const {
     GANTRY_TRY(found.file, string_at(dynamic, need.vn_file));
     std::uint64_t version_at = at + need.vn_aux;
     for (std::uint16_t j = 0; j < need.vn_cnt; ++j) {
-      if (++versions > kMaxVersions) return corrupt("too many version needs");
+      if (++versions > kMaxVersions) return corrupt_elf("too many version needs");
       GANTRY_TRY(const auto version_bytes, read(version_at, sizeof(Elf64_Vernaux)));
       const auto version = record<Elf64_Vernaux>(version_bytes);
       GANTRY_TRY(found.versions.emplace_back(), string_at(dynamic, version.vna_name));

@@ -13,7 +13,7 @@ namespace {
 
 using namespace format;
 
-Error corrupt(std::string_view what) {
+Error corrupt_ld_cache(std::string_view what) {
   return {Errc::Corrupt, fmt::format("ld.so.cache: {}; `ldconfig` writes a new one", what)};
 }
 
@@ -54,7 +54,7 @@ Result<LdCache> parse_old(std::string_view bytes, std::uint32_t count) {
         *record_at<OldEntry>(bytes, sizeof(OldHeader) + std::uint64_t{i} * sizeof(OldEntry));
     auto name = strings.at(raw.name);
     auto path = strings.at(raw.path);
-    if (!name || !path) return corrupt(fmt::format("entry {} points outside the file", i));
+    if (!name || !path) return corrupt_ld_cache(fmt::format("entry {} points outside the file", i));
     cache.entries.push_back(
         {.name = *std::move(name), .path = *std::move(path), .flags = raw.flags});
   }
@@ -64,13 +64,13 @@ Result<LdCache> parse_old(std::string_view bytes, std::uint32_t count) {
 Result<std::vector<std::string>> parse_hwcaps(std::string_view bytes,
                                               const ExtensionSection& section, Strings& strings) {
   if (section.size % 4 != 0 || section.size / 4 > kMaxHwcaps)
-    return corrupt("hwcaps section has a wrong size");
+    return corrupt_ld_cache("hwcaps section has a wrong size");
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < section.size / 4; ++i) {
     const auto offset =
         record_at<std::uint32_t>(bytes, std::uint64_t{section.offset} + std::uint64_t{i} * 4);
     auto name = offset ? strings.at(*offset) : std::nullopt;
-    if (!name) return corrupt("hwcaps section points outside the file");
+    if (!name) return corrupt_ld_cache("hwcaps section points outside the file");
     names.push_back(*std::move(name));
   }
   return names;
@@ -82,15 +82,16 @@ Result<std::vector<std::string>> parse_extension(std::string_view bytes, std::ui
   std::vector<std::string> hwcaps;
   if (offset == 0) return hwcaps;
   const auto header = record_at<ExtensionHeader>(bytes, offset);
-  if (!header || header->magic != kExtensionMagic) return corrupt("extension section is damaged");
-  if (header->count > kMaxSections) return corrupt("extension section has too many parts");
+  if (!header || header->magic != kExtensionMagic)
+    return corrupt_ld_cache("extension section is damaged");
+  if (header->count > kMaxSections) return corrupt_ld_cache("extension section has too many parts");
   for (std::uint32_t i = 0; i < header->count; ++i) {
     const auto section =
         record_at<ExtensionSection>(bytes, std::uint64_t{offset} + sizeof(ExtensionHeader) +
                                                std::uint64_t{i} * sizeof(ExtensionSection));
     if (!section || section->offset > bytes.size() ||
         bytes.size() - section->offset < section->size) {
-      return corrupt("extension section points outside the file");
+      return corrupt_ld_cache("extension section points outside the file");
     }
     if (section->tag == kTagGenerator) {
       cache.generator =
@@ -110,7 +111,7 @@ Status parse_entries(std::string_view block, std::uint32_t count,
         *record_at<NewEntry>(block, sizeof(NewHeader) + std::uint64_t{i} * sizeof(NewEntry));
     auto name = strings.at(raw.name);
     auto path = strings.at(raw.path);
-    if (!name || !path) return corrupt(fmt::format("entry {} points outside the file", i));
+    if (!name || !path) return corrupt_ld_cache(fmt::format("entry {} points outside the file", i));
     LdCacheEntry entry{.name = *std::move(name),
                        .path = *std::move(path),
                        .flags = raw.flags,
@@ -120,7 +121,7 @@ Status parse_entries(std::string_view block, std::uint32_t count,
     if (upper == kHwcapIsIndex) {
       const auto index = static_cast<std::uint32_t>(raw.hwcap);
       if (index >= hwcaps.size())
-        return corrupt(fmt::format("entry {} names no hwcaps directory", i));
+        return corrupt_ld_cache(fmt::format("entry {} names no hwcaps directory", i));
       entry.hwcaps = hwcaps[index];
       entry.hwcap = raw.hwcap & kIsaLevelMask;
     }
@@ -133,15 +134,16 @@ Status parse_entries(std::string_view block, std::uint32_t count,
 Result<LdCache> parse_new(std::string_view bytes, std::size_t start, LdCacheFormat format) {
   const auto block = bytes.substr(start);
   const auto header = record_at<NewHeader>(block, 0);
-  if (!header) return corrupt("ends in its header");
+  if (!header) return corrupt_ld_cache("ends in its header");
   const auto endian = header->flags & kEndianMask;
   if (endian != kEndianUnset && endian != kEndianLittle)
-    return corrupt("it was written for another byte order");
-  if (header->count > kMaxEntries) return corrupt(fmt::format("claims {} entries", header->count));
+    return corrupt_ld_cache("it was written for another byte order");
+  if (header->count > kMaxEntries)
+    return corrupt_ld_cache(fmt::format("claims {} entries", header->count));
   const auto strings_at = sizeof(NewHeader) + std::uint64_t{header->count} * sizeof(NewEntry);
   if (strings_at > block.size() || block.size() - strings_at < header->strings_size) {
-    return corrupt(fmt::format("claims {} entries and {} bytes of names in {} bytes", header->count,
-                               header->strings_size, block.size()));
+    return corrupt_ld_cache(fmt::format("claims {} entries and {} bytes of names in {} bytes",
+                                        header->count, header->strings_size, block.size()));
   }
   Strings strings(block);
   LdCache cache{.format = format};
@@ -173,12 +175,13 @@ bool LdCacheEntry::is_64bit() const {
 
 Result<LdCache> parse_ld_cache(std::string_view bytes) {
   if (bytes.starts_with(kNewMagic)) return parse_new(bytes, 0, LdCacheFormat::New);
-  if (!bytes.starts_with(kOldMagic)) return corrupt("it is not a loader cache");
+  if (!bytes.starts_with(kOldMagic)) return corrupt_ld_cache("it is not a loader cache");
   const auto header = record_at<OldHeader>(bytes, 0);
-  if (!header) return corrupt("ends in its header");
+  if (!header) return corrupt_ld_cache("ends in its header");
   const auto end = sizeof(OldHeader) + std::uint64_t{header->count} * sizeof(OldEntry);
   if (header->count > kMaxEntries || end > bytes.size()) {
-    return corrupt(fmt::format("claims {} entries in {} bytes", header->count, bytes.size()));
+    return corrupt_ld_cache(
+        fmt::format("claims {} entries in {} bytes", header->count, bytes.size()));
   }
   const auto start = (end + 7) & ~std::uint64_t{7};
   if (start < bytes.size() && bytes.substr(start).starts_with(kNewMagic)) {

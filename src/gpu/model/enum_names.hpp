@@ -4,6 +4,7 @@
 #pragma once
 
 #include "gpu/model/advertised.hpp"
+#include "gpu/model/container_phase.hpp"
 #include "gpu/model/inventory.hpp"
 
 #include <array>
@@ -38,6 +39,9 @@ inline constexpr std::array<std::string_view, 3> kEnumNames<ModuleFlavour>{"unkn
 template <>
 inline constexpr std::array<std::string_view, 5> kEnumNames<AllocationMode>{"whole", "replicas",
                                                                             "mig", "shares", "vm"};
+template <>
+inline constexpr std::array<std::string_view, 3> kEnumNames<ContainerPhase>{"init", "sidecar",
+                                                                            "main"};
 
 template <class E>
 requires(!kEnumNames<E>.empty()) constexpr std::string_view to_string(E value) {

@@ -2,6 +2,9 @@
 // The devices that the node agent gave to one container of a pod.
 #pragma once
 
+#include "gpu/model/container_phase.hpp"
+#include "gpu/model/gpu_share.hpp"
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -10,24 +13,11 @@
 
 namespace gantry::model {
 
-// A part of one GPU.
-struct GrantPart {
-  std::string gpu;          // its UUID
-  std::uint32_t index = 0;  // of the GPU, on its node
-  std::uint64_t mib = 0;
-  std::uint32_t cores = 0;  // percent of its time; 0: no limit
-  bool operator==(const GrantPart&) const = default;
-};
-
-// When a container runs. Containers of one pod that never run at the same time use the same memory
-// one after the other.
-enum class GrantPhase : std::uint8_t { Main, Init, Sidecar };
-
 struct GrantShare {
   std::string name;  // in the share daemon, and of the CDI device gantry.dev/share=NAME
-  GrantPhase phase = GrantPhase::Main;
+  ContainerPhase phase = ContainerPhase::Main;
   std::uint32_t position = 0;  // among the pod's containers, or its init containers
-  std::vector<GrantPart> parts;
+  std::vector<GpuShare> parts;
   std::vector<std::string>
       other_slots;  // other slot names in its Allocate answers; these are empty
   bool operator==(const GrantShare&) const = default;

@@ -19,7 +19,8 @@ enum class JsonLayout : std::uint8_t { Pretty, Compact };
 // Keys in a fixed order; unknown values are null; bytes that are not UTF-8 become U+FFFD.
 std::string to_json(const Inventory& inventory, JsonLayout layout = JsonLayout::Pretty);
 
-// The same document with only these keys of its first level, for commands that show a part.
+// The same document with only these keys of its first level, in its order, for commands that show a
+// part.
 std::string to_json_part(const Inventory& inventory, const std::vector<std::string>& keys);
 
 // Strict: a missing key, a wrong type, an unknown enumerator, a number out of range, a link matrix

@@ -32,7 +32,8 @@ Inventory documented() {
   gpu.name = "NVIDIA H200";
   gpu.pci = {.bus = 0, .device = 6};
   gpu.minor = 0;
-  gpu.drm_nodes = {"/dev/dri/card0", "/dev/dri/renderD128"};
+  gpu.drm_nodes = {"/dev/dri/card0", "/dev/dri/by-path/pci-0000:00:06.0-card",
+                   "/dev/dri/renderD128", "/dev/dri/by-path/pci-0000:00:06.0-render"};
   gpu.memory_bytes = 150754820096;
   gpu.cpu_list = "0-15";
   gpu.compute_capability = {{.major = 9, .minor = 0}};

@@ -89,7 +89,7 @@ void take(const Cursor& at, GpuUuid& value) {
   take(at, value.text);
 }
 
-std::optional<std::string> text_of(const Cursor& at) {
+std::optional<std::string> read_text(const Cursor& at) {
   auto text = at.in.string();
   if (!text) at.wrong("expected a text");
   return text;
@@ -100,7 +100,7 @@ void take(const Cursor& at, PciAddress& value) {
     value = {};
     return;
   }
-  const auto text = text_of(at);
+  const auto text = read_text(at);
   if (!text) return;
   const auto address = PciAddress::parse(*text);
   if (!address) return at.wrong("expected a PCI address such as 0000:3b:00.0");
@@ -108,7 +108,7 @@ void take(const Cursor& at, PciAddress& value) {
 }
 
 void take(const Cursor& at, ComputeCapability& value) {
-  const auto text = text_of(at);
+  const auto text = read_text(at);
   if (!text) return;
   const auto parts = split(*text, '.');
   const auto major = parts.size() == 2 ? parse_u64(parts[0]) : std::nullopt;
@@ -122,7 +122,7 @@ void take(const Cursor& at, ComputeCapability& value) {
 template <class T>
 requires std::is_enum_v<T>
 void take(const Cursor& at, T& value) {
-  const auto text = text_of(at);
+  const auto text = read_text(at);
   if (!text) return;
   const auto known = parse_enum<T>(*text);
   if (!known)
@@ -134,7 +134,7 @@ void take(const Cursor& at, T& value) {
 template <class T>
 void take_number(const Cursor& at, T& value, std::string_view prefix, int base,
                  std::string_view form) {
-  const auto text = text_of(at);
+  const auto text = read_text(at);
   if (!text) return;
   const bool prefixed = text->starts_with(prefix);
   const auto number =
@@ -153,7 +153,7 @@ void take(const Cursor& at, Octal<T>& octal) {
 }
 template <class T>
 void take(const Cursor& at, Letter<T>& letter) {
-  const auto text = text_of(at);
+  const auto text = read_text(at);
   if (!text) return;
   if (text->size() != 1) return at.wrong("expected one letter");
   letter.value = text->front();
@@ -231,10 +231,9 @@ Status check_schema(json::Value document) {
   if (!schema) return Error(Errc::Corrupt, "schema: missing");
   if (!schema.i64()) return Error(Errc::Corrupt, "schema: expected a whole number");
   if (schema.i64() == Inventory::kSchema) return {};
-  return Error(Errc::Corrupt,
-               fmt::format("schema: {} is not supported, only {} is; probe again with "
-                           "`gantry info --json`",
-                           schema.raw(), Inventory::kSchema));
+  return Error(Errc::Corrupt, fmt::format("schema: {} is not supported, only {} is", schema.raw(),
+                                          Inventory::kSchema))
+      .advise("probe again with `gantry info --json`");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process that has NVML loaded. It has two threads: one answers requests, one waits for events.
+#include "base/core/clock.hpp"
 #include "base/core/text.hpp"
-#include "gpu/model/inventory_json.hpp"
 #include "gpu/nvml_child/event_waiter_internal.hpp"
 #include "gpu/nvml_child/message_writer_internal.hpp"
 #include "gpu/nvml_child/profile_internal.hpp"
@@ -28,7 +28,6 @@
 namespace gantry::nvml_child {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr int kSocket = 3;
@@ -72,7 +71,9 @@ class Child {
 bool Child::look(bool always) {
   look_at_.reset();
   look_before_.reset();
-  auto view = probe::read_nvml_view(nvml_, {.load = false, .processes = false, .links = true});
+  const auto seen =
+      probe::read_nvml_view(nvml_, {.load = false, .processes = false, .links = true});
+  const auto& view = seen.inventory;
   auto generation = probe::generation_of(view);
   if (view.driver.nvml_error.empty()) {
     devices_ = find_devices(nvml_);
@@ -85,7 +86,7 @@ bool Child::look(bool always) {
   }
   const bool failed = !view.driver.nvml_error.empty();
   if (always || failed || generation != generation_) {
-    writer_.say(PacketKind::View, model::to_json(view, model::JsonLayout::Compact));
+    writer_.say(PacketKind::View, probe::to_bytes(seen));
   }
   generation_ = std::move(generation);
   ::malloc_trim(0);  // the view was large, and most readings are small
@@ -166,9 +167,9 @@ int Child::run() {
 }
 
 int say_why(const Error& error) {
-  model::Inventory view;
-  view.driver.nvml_error = error.text();
-  MessageWriter(kSocket).say(PacketKind::View, model::to_json(view, model::JsonLayout::Compact));
+  probe::NvmlView view{.inventory = {}, .failure = NVML_ERROR_LIBRARY_NOT_FOUND};
+  view.inventory.driver.nvml_error = error.text();
+  MessageWriter(kSocket).say(PacketKind::View, probe::to_bytes(view));
   return kNoNvml;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/nvml_child/event_waiter_internal.hpp"
+#include "gpu/nvml_child/instance_id_internal.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -13,8 +14,6 @@ namespace gantry::nvml_child {
 namespace {
 
 using model::GpuEventKind;
-
-constexpr unsigned kNoInstance = 0xFFFFFFFF;
 
 struct Type {
   unsigned long long bit;
@@ -51,11 +50,6 @@ std::int64_t steady_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-std::optional<int> instance_of(unsigned id) {
-  if (id > 1024) return std::nullopt;  // also kNoInstance
-  return static_cast<int>(id);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/nvml_child/nvml_child.hpp"
 
-#include "gpu/model/inventory_json.hpp"
+#include "base/core/clock.hpp"
 #include "gpu/nvml_child/driver_state_internal.hpp"
 #include "gpu/nvml_child/process_internal.hpp"
 #include "gpu/nvml_child/wire_internal.hpp"
@@ -23,7 +23,6 @@
 namespace gantry::nvml_child {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr int kDatagramsAtOnce = 64;
@@ -32,6 +31,7 @@ constexpr auto kReapTimeout = 200ms;    // to learn its exit status
 constexpr auto kHealthyAfter = 30s;     // a child that ran for this time started well
 constexpr auto kRenewLostAfter = 60s;   // only a new NVML session sees a GPU that came back
 constexpr unsigned kStuckWaits = 12;    // event waits that did not return
+constexpr unsigned kLooksForInstances = 6;
 
 struct TerminatingChild {
   pid_t pid;
@@ -73,7 +73,7 @@ struct NvmlChild::Impl {
   ChildState state = ChildState::NoDriver;
   bool released = false;
   bool begun = false;
-  bool instances_due = false;
+  unsigned looks_without_instances = 0;
   unsigned failures = 0;
   Clock::time_point child_started;
   std::optional<Clock::time_point> start_at, must_show, must_answer, look_at, lost_since;
@@ -146,11 +146,11 @@ void NvmlChild::Impl::reap_all(Clock::time_point now) {
 }
 
 void NvmlChild::Impl::take_view(Clock::time_point now) {
-  auto view = model::inventory_from_json(partial);
+  auto view = probe::nvml_view_from(partial);
   partial.clear();
   if (!view.ok()) return fail(fmt::format("sent an invalid answer: {}", view.error().text()), now);
   must_show.reset();
-  auto error = view->driver.nvml_error;
+  auto error = view->inventory.driver.nvml_error;
   out.push_back(ViewMessage{*std::move(view)});
   if (!error.empty()) return fail(std::move(error), now);
   if (state != ChildState::Running) become(ChildState::Running, "");
@@ -188,7 +188,7 @@ void NvmlChild::Impl::take(const Packet& packet, Clock::time_point now) {
     out.push_back(EventMessage{*std::move(event)});
     return;
   }
-  const auto limit = packet.kind == PacketKind::View ? model::kInventoryJsonLimit : kReadingsLimit;
+  const auto limit = packet.kind == PacketKind::View ? probe::kNvmlViewLimit : kReadingsLimit;
   if (packet.kind > PacketKind::Readings || partial.size() + packet.payload.size() > limit)
     return fail("sent an answer without a request", now);
   partial.append(packet.payload);
@@ -231,13 +231,12 @@ void NvmlChild::Impl::look(Clock::time_point now) {
   auto seen = read_driver_state(host);
   const bool first = !std::exchange(begun, true);
   const bool same = seen.version == driver.version && seen.gpus == driver.gpus;
-  // Listing instances is most of the work, and NVML reports their changes, so every second time is
-  // enough.
-  instances_due = !instances_due || !same;
-  if (!instances_due) {
+  // Listing instances is most of the work, and NVML reports their changes, so it is done rarely.
+  if (same && ++looks_without_instances < kLooksForInstances) {
     seen.instances = driver.instances;
-  } else if (!seen.version.empty()) {
-    seen.instances = procfs::list_mig_instances(host);
+  } else {
+    looks_without_instances = 0;
+    if (!seen.version.empty()) seen.instances = procfs::list_mig_instances(host);
   }
   if (seen == driver && !first) return;
   const auto before = std::exchange(driver, std::move(seen));
@@ -369,7 +368,8 @@ std::vector<Message> NvmlChild::on_readable() {
   body.reap_all(now);
   body.hear(now);
   body.check_deadlines(now);
-  if (!body.look_at || now >= *body.look_at) body.look(now);
+  // A bit early if something else woke us: each wake-up costs more than the look.
+  if (!body.look_at || now + body.options.poll_interval / 10 >= *body.look_at) body.look(now);
   if (body.start_at && now >= *body.start_at && !body.released && body.child < 0) body.start(now);
   body.ask(now);
   auto told = std::exchange(body.out, {});

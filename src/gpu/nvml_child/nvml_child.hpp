@@ -16,6 +16,7 @@
 #include "gpu/driver/root.hpp"
 #include "gpu/model/inventory.hpp"
 #include "gpu/model/readings.hpp"
+#include "gpu/probe/nvml_view.hpp"
 
 #include <chrono>
 #include <memory>
@@ -62,7 +63,7 @@ enum class ReadingDepth : std::uint8_t {
 // NVML's part of an inventory, sent at the start and when GPUs or MIG instances have changed.
 // Complete it with probe::complete_inventory.
 struct ViewMessage {
-  model::Inventory nvml;
+  probe::NvmlView nvml;
 };
 // After an event of a GPU, vital readings come without a request.
 struct ReadingsMessage {

@@ -111,7 +111,7 @@ TEST_F(OnMachine, ItsFirstWordIsTheViewThatGivesTheInventory) {
   Watcher watcher(host_, quick());
   const auto view = watcher.next<ViewMessage>();
   ASSERT_TRUE(view);
-  EXPECT_EQ(view->nvml.driver.nvml_error, "");
+  EXPECT_EQ(view->nvml.inventory.driver.nvml_error, "");
   const auto whole = probe::complete_inventory(host_, view->nvml);
   ASSERT_TRUE(whole.ok());
   const auto direct = probe::snapshot(host_);
@@ -192,9 +192,9 @@ TEST_F(OnMachine, AMigLayoutComesAsANewView) {
                       std::vector<sim::MigRequest>{{.profile = "1g.18gb"}, {.profile = "3g.71gb"}})
           .ok());
   const auto view = watcher.next<ViewMessage>(
-      [](const ViewMessage& m) { return m.nvml.gpus.at(1).mig.instances.size() == 2; });
+      [](const ViewMessage& m) { return m.nvml.inventory.gpus.at(1).mig.instances.size() == 2; });
   ASSERT_TRUE(view);
-  for (const auto& mig : view->nvml.gpus[1].mig.instances)
+  for (const auto& mig : view->nvml.inventory.gpus[1].mig.instances)
     EXPECT_EQ(mig.engines.copy, mig.profile == "1g.18gb" ? 1 : 3) << mig.profile;
   const auto readings = watcher.readings(ReadingDepth::Full);
   ASSERT_THAT(readings.gpus.at(1).instances, SizeIs(2));
@@ -247,7 +247,8 @@ TEST_F(OnMachine, NvmlThatDoesNotStartIsSaidInTheViewAndBacksOff) {
   Watcher watcher(host_, quick());
   const auto view = watcher.next<ViewMessage>();
   ASSERT_TRUE(view);
-  EXPECT_THAT(view->nvml.driver.nvml_error, HasSubstr("NVML_ERROR_UNKNOWN"));
+  EXPECT_THAT(view->nvml.inventory.driver.nvml_error, HasSubstr("NVML_ERROR_UNKNOWN"));
+  EXPECT_EQ(view->nvml.failure, NVML_ERROR_UNKNOWN);
   const auto whole = probe::complete_inventory(host_, view->nvml);
   EXPECT_THAT(whole->gpus, SizeIs(8)) << "the kernel still knows them";
   const auto again = watcher.next<StateMessage>([](const auto& m) { return m.failures >= 3; });

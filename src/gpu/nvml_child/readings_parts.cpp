@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The MIG instances and processes of one GPU.
+#include "gpu/nvml_child/instance_id_internal.hpp"
 #include "gpu/nvml_child/readings_internal.hpp"
 
 #include <algorithm>
@@ -12,12 +13,6 @@ namespace {
 constexpr unsigned kMaxInstances = 64;
 constexpr unsigned kMaxProcesses = 4096;
 constexpr unsigned kFirstGuess = 128;  // an H200 reports 72 with one process
-constexpr unsigned kNoInstance = 0xFFFFFFFF;
-
-std::optional<int> instance_of(unsigned id) {
-  if (id > kMaxInstances * 8) return std::nullopt;  // also kNoInstance
-  return static_cast<int>(id);
-}
 
 bool read_instance(probe::DeviceQuery& query, unsigned index, model::InstanceReading& found) {
   nvmlDevice_t handle = nullptr;

@@ -15,7 +15,7 @@
 namespace gantry::nvml_child {
 
 enum class PacketKind : std::uint8_t {
-  View,             // child: an inventory as JSON
+  View,             // child: a probe::NvmlView
   Readings,         // child
   Event,            // child
   RequestReadings,  // parent: one byte, the depth

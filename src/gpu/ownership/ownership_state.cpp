@@ -4,6 +4,7 @@
 #include "base/core/hash.hpp"
 #include "base/core/text.hpp"
 #include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "gpu/model/enum_names.hpp"
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 namespace gantry::ownership {
 namespace {
@@ -108,20 +110,27 @@ const GpuOwnership* OwnershipState::find(const model::GpuUuid& gpu) const {
 }
 
 std::string to_json(const OwnershipState& state) {
-  std::string text = fmt::format("{{\"sequence\":{},\"gpus\":[", state.sequence);
-  for (const auto& entry : state.gpus) {
-    text += fmt::format("{}{{\"gpu\":{},\"owner\":\"{}\",\"use\":\"{}\"}}",
-                        &entry == state.gpus.data() ? "" : ",", json::quote(entry.gpu.text),
-                        to_string(entry.owner), model::to_string(entry.use));
-  }
-  text += "],\"claims\":[";
-  for (const auto& claim : state.claims) {
-    text += fmt::format("{}{{\"id\":{},\"owner\":\"{}\",\"gpu\":{},\"mig\":{},\"what\":{}}}",
-                        &claim == state.claims.data() ? "" : ",", json::quote(claim.id),
-                        to_string(claim.owner), json::quote(claim.gpu.text),
-                        json::quote(claim.mig.text), json::quote(claim.what));
-  }
-  return text + "]}";
+  json::Writer out;
+  out.object([&] {
+    out.member("sequence", state.sequence);
+    out.array("gpus", state.gpus, [&](const GpuOwnership& entry) {
+      out.object([&] {
+        out.member("gpu", entry.gpu.text);
+        out.member("owner", to_string(entry.owner));
+        out.member("use", model::to_string(entry.use));
+      });
+    });
+    out.array("claims", state.claims, [&](const Claim& claim) {
+      out.object([&] {
+        out.member("id", claim.id);
+        out.member("owner", to_string(claim.owner));
+        out.member("gpu", claim.gpu.text);
+        out.member("mig", claim.mig.text);
+        out.member("what", claim.what);
+      });
+    });
+  });
+  return std::move(out).text();
 }
 
 Result<OwnershipState> parse_state(std::string_view text) {

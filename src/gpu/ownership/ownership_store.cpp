@@ -169,18 +169,6 @@ Status OwnershipStore::change(const model::GpuUuid& gpu, Owner owner, model::All
   return write(std::move(next));
 }
 
-Status OwnershipStore::check_may_allocate(Owner owner, std::span<const model::GpuUuid> gpus) const {
-  for (const auto& gpu : gpus) {
-    const auto* entry = state_.find(gpu);
-    if (entry == nullptr || entry->owner == owner) continue;
-    return Error(
-        Errc::Denied,
-        fmt::format("{} belongs to {}, not to {}; `gantry list` shows the owner of each GPU",
-                    gpu.text, to_string(entry->owner), to_string(owner)));
-  }
-  return {};
-}
-
 Status OwnershipStore::claim(const Claim& claim) {
   GANTRY_CHECK(check_name("a claim's id", claim.id));
   GANTRY_CHECK(check_name("a claim's name", claim.what));

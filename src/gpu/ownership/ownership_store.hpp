@@ -49,10 +49,6 @@ class OwnershipStore {
   Status change(const model::GpuUuid& gpu, Owner owner, model::AllocationMode use,
                 const GpuUsage& evidence);
 
-  // Checks that `owner` may allocate these GPUs. Denied if one of them has another owner. A GPU
-  // that is not in the ledger has no owner and may be allocated.
-  Status check_may_allocate(Owner owner, std::span<const model::GpuUuid> gpus) const;
-
   // Records a holder that the kubelet does not know. Repeating a claim changes nothing. Busy if
   // another claim has the GPU or the instance, Denied if the GPU has another owner.
   Status claim(const Claim& claim);

@@ -107,19 +107,6 @@ TEST(OwnershipStore, KeepsAUseUntilNobodyHoldsTheGpu) {
   EXPECT_EQ(ledger.state().find(this_gpu)->use, AllocationMode::Replicas);
 }
 
-TEST(OwnershipStore, NeverRefusesThePluginItsOwn) {
-  const Place place;
-  auto ledger = place.open();
-  must(ledger.adopt(this_gpu, Owner::Plugin, AllocationMode::Whole));
-  const std::vector both{this_gpu, GpuUuid{"GPU-new"}};
-  for (int again = 0; again < 3; ++again)
-    EXPECT_TRUE(ledger.check_may_allocate(Owner::Plugin, both).ok());
-  must(ledger.change(this_gpu, Owner::Dra, AllocationMode::Whole, quiet));
-  const auto refused = ledger.check_may_allocate(Owner::Plugin, both);
-  EXPECT_EQ(refused.error().code(), Errc::Denied);
-  EXPECT_THAT(refused.error().text(), HasSubstr("belongs to dra"));
-}
-
 TEST(OwnershipStore, ClaimsAreOfOneEach) {
   const Place place;
   auto ledger = place.open();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Identity, memory, telemetry and health of one GPU.
+#include "gpu/model/fabric_reason.hpp"
 #include "gpu/probe/nvml_gpu_internal.hpp"
 #include "gpu/probe/nvml_names.hpp"
 
@@ -138,11 +139,13 @@ void read_fabric(DeviceQuery& query, HealthFacts& facts) {
   }
   if (info.state == NVML_GPU_FABRIC_STATE_NOT_STARTED ||
       info.state == NVML_GPU_FABRIC_STATE_IN_PROGRESS) {
-    facts.fabric =
-        "the NVSwitch fabric is not ready for this GPU: `systemctl start nvidia-fabricmanager`, "
-        "of the driver's version";
+    facts.fabric = fmt::format(
+        "{} is not ready for this GPU: `systemctl start nvidia-fabricmanager`, of the driver's "
+        "version",
+        model::kNvSwitchFabric);
   } else if (info.state == NVML_GPU_FABRIC_STATE_COMPLETED && info.status != NVML_SUCCESS) {
-    facts.fabric = driver::nvml_error(info.status, "joining the NVSwitch fabric").text();
+    facts.fabric =
+        driver::nvml_error(info.status, fmt::format("joining {}", model::kNvSwitchFabric)).text();
   } else if (info.state == NVML_GPU_FABRIC_STATE_COMPLETED) {
     facts.fabric_clique = clique_of(info);
   }

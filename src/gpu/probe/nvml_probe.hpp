@@ -18,9 +18,9 @@ class NvmlProbe {
   using Load = std::function<Result<driver::Nvml>()>;
   NvmlProbe(const Load& load, const NvmlParts& parts, std::chrono::milliseconds deadline);
 
-  // The result of read_nvml_view. If the child hung, crashed or sent an invalid answer,
-  // driver.nvml_error says so.
-  model::Inventory join();
+  // The result of read_nvml_view. If the child hung, `failure` is NVML_ERROR_TIMEOUT; if it crashed
+  // or sent an invalid answer, NVML_ERROR_UNKNOWN.
+  NvmlView join();
 
  private:
   std::chrono::milliseconds deadline_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/probe/nvml_view.hpp"
 
+#include "base/core/text.hpp"
 #include "gpu/probe/nvml_gpu_internal.hpp"
 #include "gpu/probe/nvml_names.hpp"
 
@@ -156,21 +157,39 @@ void read_gpus(const driver::Nvml& nvml, const NvmlParts& parts, unsigned count,
 
 }  // namespace
 
-model::Inventory read_nvml_view(const driver::Nvml& nvml, const NvmlParts& parts) {
+NvmlView read_nvml_view(const driver::Nvml& nvml, const NvmlParts& parts) {
   model::Inventory view;
   const auto started = nvml.nvmlInit_v2();
   if (started != NVML_SUCCESS && started != NVML_ERROR_ALREADY_INITIALIZED) {
     view.driver.nvml_error = driver::nvml_error(started, "nvmlInit_v2").text();
-    return view;
+    return {std::move(view), started};
   }
   read_versions(nvml, view.driver);
   unsigned count = 0;
   const auto counted = nvml.nvmlDeviceGetCount_v2(&count);
   if (counted != NVML_SUCCESS) {
     view.driver.nvml_error = driver::nvml_error(counted, "nvmlDeviceGetCount_v2").text();
-    return view;
+    return {std::move(view), counted};
   }
   read_gpus(nvml, parts, count, view);
+  return {std::move(view)};
+}
+
+std::string to_bytes(const NvmlView& view) {
+  return fmt::format("{} {}", static_cast<unsigned>(view.failure),
+                     model::to_json(view.inventory, model::JsonLayout::Compact));
+}
+
+Result<NvmlView> nvml_view_from(std::string_view bytes) {
+  const auto space = bytes.find(' ');
+  const auto failure = parse_u64(bytes.substr(0, space));
+  if (space == std::string_view::npos || !failure)
+    return Error(Errc::Corrupt, "the answer does not start with a code of NVML");
+  NvmlView view;
+  GANTRY_TRY(view.inventory, model::inventory_from_json(bytes.substr(space + 1)));
+  // A driver may have newer codes, and a library in the child may overwrite the child's memory.
+  view.failure =
+      *failure <= NVML_ERROR_UNKNOWN ? static_cast<nvmlReturn_t>(*failure) : NVML_ERROR_UNKNOWN;
   return view;
 }
 

@@ -6,6 +6,11 @@
 
 #include "gpu/driver/nvml.hpp"
 #include "gpu/model/inventory.hpp"
+#include "gpu/model/inventory_json.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
 
 namespace gantry::probe {
 
@@ -16,8 +21,20 @@ struct NvmlParts {
   bool links = true;
 };
 
-// Initialises NVML and queries it. Never fails: if NVML does not start, driver.nvml_error says why.
+// What NVML answered. If it did not answer, driver.nvml_error says why to people, and `failure` to
+// code: NVML's own code, or the one that fits best if NVML could not be loaded or asked.
+struct NvmlView {
+  model::Inventory inventory;
+  nvmlReturn_t failure = NVML_SUCCESS;
+};
+
+// Initialises NVML and queries it. Never fails: if NVML does not start, `failure` is set.
 // Does not shut NVML down. The calls may hang or crash, so run it in a child.
-model::Inventory read_nvml_view(const driver::Nvml& nvml, const NvmlParts& parts);
+NvmlView read_nvml_view(const driver::Nvml& nvml, const NvmlParts& parts);
+
+// For the pipe or socket between such a child and its parent, which are the same program.
+std::string to_bytes(const NvmlView& view);
+Result<NvmlView> nvml_view_from(std::string_view bytes);
+inline constexpr std::size_t kNvmlViewLimit = model::kInventoryJsonLimit + 16;
 
 }  // namespace gantry::probe

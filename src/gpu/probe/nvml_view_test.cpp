@@ -33,7 +33,7 @@ std::vector<FakeGpu> eight() {
 }
 
 model::Inventory view_of(const FakeGpus& fake, const NvmlParts& parts = {}) {
-  return read_nvml_view(fake.nvml(), parts);
+  return read_nvml_view(fake.nvml(), parts).inventory;
 }
 
 TEST(NvmlView, ReadsIdentityAndVersions) {
@@ -117,7 +117,7 @@ TEST(NvmlView, ComputesProfileNamesForOldDrivers) {
   const FakeGpus fake(gpus);
   auto nvml = fake.nvml();
   nvml.nvmlDeviceGetGpuInstanceProfileInfoV = nullptr;
-  EXPECT_EQ(read_nvml_view(nvml, {}).gpus[0].mig.instances.at(0).profile, "1g.18gb");
+  EXPECT_EQ(read_nvml_view(nvml, {}).inventory.gpus[0].mig.instances.at(0).profile, "1g.18gb");
 }
 
 TEST(NvmlView, CallsMigUnsupportedWhereTheCardOrDriverHasNone) {
@@ -127,7 +127,7 @@ TEST(NvmlView, CallsMigUnsupportedWhereTheCardOrDriverHasNone) {
   EXPECT_EQ(view_of(fake).gpus[0].mig.current, MigMode::Unsupported);
   auto nvml = fake.nvml();
   nvml.nvmlDeviceGetMigMode = nullptr;
-  EXPECT_EQ(read_nvml_view(nvml, {}).gpus[1].mig.current, MigMode::Unsupported);
+  EXPECT_EQ(read_nvml_view(nvml, {}).inventory.gpus[1].mig.current, MigMode::Unsupported);
 }
 
 TEST(NvmlView, ListsProcessesOnceEach) {
@@ -179,9 +179,25 @@ TEST(NvmlView, SaysWhyNvmlDoesNotStart) {
   fake.fault = [](std::string_view function, int, unsigned) {
     return function == "nvmlInit_v2" ? NVML_ERROR_LIB_RM_VERSION_MISMATCH : NVML_SUCCESS;
   };
-  const auto view = view_of(fake);
-  EXPECT_THAT(view.driver.nvml_error, HasSubstr("NVML_ERROR_LIB_RM_VERSION_MISMATCH"));
-  EXPECT_THAT(view.gpus, IsEmpty());
+  const auto view = read_nvml_view(fake.nvml(), {});
+  EXPECT_EQ(view.failure, NVML_ERROR_LIB_RM_VERSION_MISMATCH);
+  EXPECT_THAT(view.inventory.driver.nvml_error, HasSubstr("NVML_ERROR_LIB_RM_VERSION_MISMATCH"));
+  EXPECT_THAT(view.inventory.gpus, IsEmpty());
+}
+
+TEST(NvmlView, TravelsToTheParentWithItsCode) {
+  const FakeGpus fake(eight());
+  auto view = read_nvml_view(fake.nvml(), {});
+  EXPECT_EQ(view.failure, NVML_SUCCESS);
+  view.failure = NVML_ERROR_TIMEOUT;
+  const auto read = nvml_view_from(to_bytes(view));
+  ASSERT_TRUE(read.ok()) << read.error().text();
+  EXPECT_EQ(read->failure, NVML_ERROR_TIMEOUT);
+  EXPECT_EQ(read->inventory, view.inventory);
+  const auto json = model::to_json(view.inventory);
+  EXPECT_EQ(nvml_view_from("70000 " + json)->failure, NVML_ERROR_UNKNOWN);
+  for (const auto& wrong : {json, std::string(), std::string("10"), "-1 " + json})
+    EXPECT_EQ(nvml_view_from(wrong).error().code(), Errc::Corrupt) << wrong.substr(0, 20);
 }
 
 TEST(NvmlView, MarksAGpuLostWhoseHandleIsRefused) {
@@ -310,7 +326,7 @@ TEST(NvmlView, AnswersWithTheOldestDriver) {
   old.nvmlDeviceGetUUID = full.nvmlDeviceGetUUID;
   old.nvmlDeviceGetName = full.nvmlDeviceGetName;
   old.nvmlDeviceGetCudaComputeCapability = full.nvmlDeviceGetCudaComputeCapability;
-  const auto view = read_nvml_view(old, {});
+  const auto view = read_nvml_view(old, {}).inventory;
   EXPECT_EQ(view.gpus.at(0).uuid.text, "GPU-0");
   EXPECT_EQ(view.gpus[0].architecture, "Hopper") << "from the compute capability";
   EXPECT_EQ(view.gpus[0].memory_bytes, std::nullopt);

@@ -19,9 +19,9 @@
 namespace gantry::probe {
 namespace {
 
-model::Inventory without_nvml() {
-  model::Inventory view;
-  view.driver.nvml_error = "NVML was not queried";
+NvmlView without_nvml() {
+  NvmlView view{.inventory = {}, .failure = NVML_ERROR_UNINITIALIZED};
+  view.inventory.driver.nvml_error = "NVML was not queried";
   return view;
 }
 
@@ -84,7 +84,6 @@ void add_drm_nodes(const driver::DeviceNodes& nodes, std::vector<model::Gpu>& gp
 // NVML also reports "driver not loaded" if only /dev/nvidiactl is missing.
 void explain_unreachable_driver(model::Inventory& inventory, const driver::DeviceNodes& nodes) {
   auto& error = inventory.driver.nvml_error;
-  if (inventory.driver.version.empty() || !contains(error, "DRIVER_NOT_LOADED")) return;
   const bool has_control =
       std::any_of(nodes.nodes.begin(), nodes.nodes.end(),
                   [](const auto& node) { return node.path == "/dev/nvidiactl"; });
@@ -141,15 +140,16 @@ HostFacts read_host_facts(const sys::Host& host, DriverModule module,
   return rest;
 }
 
-model::Inventory assemble_inventory(const sys::Host& host, HostFacts rest, model::Inventory nvml,
+model::Inventory assemble_inventory(const sys::Host& host, HostFacts rest, NvmlView nvml,
                                     const std::vector<std::uint32_t>& divided) {
-  auto inventory = merge(rest.scan, rest.kernel, std::move(nvml));
+  auto inventory = merge(rest.scan, rest.kernel, std::move(nvml.inventory));
   inventory.boot_id = std::move(rest.boot_id);
   auto nvml_version = std::move(inventory.driver.library_version);
   driver::copy_to_inventory(rest.root, inventory.driver);
   if (inventory.driver.library_version.empty())
     inventory.driver.library_version = std::move(nvml_version);
-  explain_unreachable_driver(inventory, rest.nodes);
+  if (nvml.failure == NVML_ERROR_DRIVER_NOT_LOADED && !inventory.driver.version.empty())
+    explain_unreachable_driver(inventory, rest.nodes);
   compare_versions(inventory);
   mark_mig_enabled(divided, inventory);
   add_capability_nodes(host, inventory);
@@ -166,7 +166,7 @@ model::Inventory assemble_inventory(const sys::Host& host, HostFacts rest, model
 
 }  // namespace
 
-Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& options) {
+Result<Snapshot> take_snapshot(const sys::Host& host, const SnapshotOptions& options) {
   GANTRY_CHECK(check_is_machine(host));
   // Starts NVML first, because it takes longest, and reads everything else meanwhile.
   auto module = read_driver_module(host);
@@ -178,10 +178,17 @@ Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& 
                   options.parts, options.deadline);
   }
   auto rest = read_host_facts(host, module, options);
-  return assemble_inventory(host, std::move(rest), child ? child->join() : without_nvml(), divided);
+  auto nvml = child ? child->join() : without_nvml();
+  const auto failure = nvml.failure;
+  return Snapshot{assemble_inventory(host, std::move(rest), std::move(nvml), divided), failure};
 }
 
-Result<model::Inventory> complete_inventory(const sys::Host& host, model::Inventory nvml,
+Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& options) {
+  GANTRY_TRY(auto taken, take_snapshot(host, options));
+  return std::move(taken.inventory);
+}
+
+Result<model::Inventory> complete_inventory(const sys::Host& host, NvmlView nvml,
                                             const SnapshotOptions& options) {
   GANTRY_CHECK(check_is_machine(host));
   auto rest = read_host_facts(host, read_driver_module(host), options);
@@ -201,10 +208,10 @@ std::shared_ptr<const PrefetchedFacts> prefetch(const sys::Host& host) {
       PrefetchedFacts{std::move(version), read_host_facts(host, std::move(module), {})});
 }
 
-Result<model::Inventory> complete_inventory(const sys::Host& host, model::Inventory nvml,
+Result<model::Inventory> complete_inventory(const sys::Host& host, NvmlView nvml,
                                             const PrefetchedFacts& ahead) {
   const bool still_true = ahead.version == read_driver_module(host).version &&
-                          ahead.rest.kernel.gpus.size() == nvml.gpus.size();
+                          ahead.rest.kernel.gpus.size() == nvml.inventory.gpus.size();
   if (!still_true) return complete_inventory(host, std::move(nvml));
   GANTRY_CHECK(check_is_machine(host));
   return assemble_inventory(host, ahead.rest, std::move(nvml),

@@ -38,16 +38,23 @@ struct SnapshotOptions {
 // thread.
 Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& options = {});
 
+// The same, with the reason for driver.nvml_error as a code.
+struct Snapshot {
+  model::Inventory inventory;
+  nvmlReturn_t nvml_failure = NVML_SUCCESS;
+};
+Result<Snapshot> take_snapshot(const sys::Host& host, const SnapshotOptions& options = {});
+
 // Creates an inventory from an existing NVML view (the result of read_nvml_view); reads /proc, /sys
 // and the driver's files now. Fails as snapshot does.
-Result<model::Inventory> complete_inventory(const sys::Host& host, model::Inventory nvml,
+Result<model::Inventory> complete_inventory(const sys::Host& host, NvmlView nvml,
                                             const SnapshotOptions& options = {});
 
 // The same in two steps, for a caller that has time to read while NVML starts. Re-reads the files
 // if the driver or the number of GPUs changed in the meantime.
 struct PrefetchedFacts;
 std::shared_ptr<const PrefetchedFacts> prefetch(const sys::Host& host);
-Result<model::Inventory> complete_inventory(const sys::Host& host, model::Inventory nvml,
+Result<model::Inventory> complete_inventory(const sys::Host& host, NvmlView nvml,
                                             const PrefetchedFacts& ahead);
 
 // Changes only if boot id, driver version, GPUs or MIG layout change.

@@ -25,7 +25,8 @@ StatusCode code_of(Errc code) {
     case Errc::Busy: return StatusCode::Unavailable;
     case Errc::Unsupported: return StatusCode::Unimplemented;
     case Errc::Timeout: return StatusCode::DeadlineExceeded;
-    case Errc::Corrupt: return StatusCode::InvalidArgument;
+    case Errc::Corrupt:
+    case Errc::TooLarge: return StatusCode::InvalidArgument;
     case Errc::Internal: return StatusCode::Internal;
   }
   return StatusCode::Internal;

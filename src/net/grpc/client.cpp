@@ -20,7 +20,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kMessagePrefixSize = 5;
 constexpr milliseconds kBacklogPause{5};  // the listener's queue is full; retry soon
 constexpr std::size_t kHeaderLimit = std::size_t{16} << 10;
 

@@ -20,7 +20,6 @@ constexpr std::size_t kReadsPerTurn = 16;  // then the loop serves others
 // At least 100, because clients assume that number until they receive our settings, and further
 // streams would be refused.
 constexpr std::uint32_t kConcurrentStreams = 128;
-constexpr std::size_t kMessagePrefixSize = 5;  // a flag, four bytes of length
 
 std::string framed(std::string_view bytes) {
   const auto length = static_cast<std::uint32_t>(bytes.size());

@@ -20,6 +20,8 @@
 
 namespace gantry::grpc {
 
+inline constexpr std::size_t kMessagePrefixSize = 5;  // a flag, four bytes of length
+
 struct Header {
   std::string name;
   std::string value;

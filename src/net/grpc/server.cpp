@@ -17,7 +17,6 @@
 namespace gantry::grpc {
 namespace {
 
-constexpr std::size_t kMessagePrefixSize = 5;
 constexpr std::size_t kMessagesPerConnection =
     4;  // bytes of unfinished requests, as a multiple of the message limit
 constexpr std::size_t kPathLimit = 1024;

@@ -10,8 +10,6 @@
 namespace gantry::http {
 namespace {
 
-constexpr std::size_t kBodyLimit = std::size_t{64} << 20;
-
 std::string text_of(const Request& request, const Endpoint& endpoint) {
   auto text = fmt::format("{} {} HTTP/1.1\r\nHost: {}:{}\r\n", request.method, request.target,
                           endpoint.host, endpoint.port);
@@ -98,8 +96,7 @@ Result<Response> Client::send_once(const Request& request, std::chrono::millisec
       break;
     }
     GANTRY_CHECK(reader.feed(bytes, response.body));
-    if (response.body.size() > kBodyLimit)
-      return Error(Errc::Corrupt, "an answer of more than 64 MiB");
+    if (response.body.size() > kBodyLimit) return too_large();
   }
   response.status = reader.status();
   response.headers = reader.headers();
@@ -113,7 +110,10 @@ Result<Response> Client::send(const Request& request, std::chrono::milliseconds 
   auto first = send_once(request, timeout);
   // A server may close an idle connection at any moment. What changes something is asked twice only
   // by the caller, who knows whether that is harmless.
-  const bool again = reused && !first.ok() && request.method == "GET";
+  // A server that did not answer in time has had its time.
+  const bool again = reused && !first.ok() && request.method == "GET" &&
+                     first.error().code() != Errc::Timeout &&
+                     first.error().code() != Errc::TooLarge;
   return again ? send_once(request, timeout) : std::move(first);
 }
 
@@ -134,7 +134,7 @@ Result<Response> Client::stream(const Request& request, const Piece& piece,
       break;
     }
     GANTRY_CHECK(reader.feed(*bytes, body));
-    if (body.size() > kBodyLimit) return Error(Errc::Corrupt, "an answer of more than 64 MiB");
+    if (body.size() > kBodyLimit) return too_large();
     if (body.empty() || reader.status() / 100 != 2) continue;
     if (!piece(body)) break;
     body.clear();

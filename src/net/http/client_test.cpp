@@ -5,11 +5,13 @@
 #include "base/sys/unique_fd.hpp"
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -133,6 +135,34 @@ TEST(HttpClient, AServerThatSaysNothingMeetsTheDeadline) {
   const auto got = client.send({}, 100ms);
   ASSERT_FALSE(got.ok());
   EXPECT_EQ(got.error().code(), Errc::Timeout);
+}
+
+// A second attempt would need the time a second time, and load a server that is exhausted.
+TEST(HttpClient, AKeptConnectionThatSaysNothingMeetsTheDeadlineOnce) {
+  const sys::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::listen(listener.get(), 4), 0);
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  std::thread server([&] {  // answers once, and keeps the connection
+    const sys::UniqueFd peer(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    std::array<char, 4096> text{};
+    (void)::recv(peer.get(), text.data(), text.size(), 0);
+    constexpr std::string_view kAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na";
+    ::send(peer.get(), kAnswer.data(), kAnswer.size(), MSG_NOSIGNAL);
+    while (::recv(peer.get(), text.data(), text.size(), 0) > 0) {
+    }
+  });
+  {
+    Client client({.host = "127.0.0.1", .port = ntohs(address.sin_port), .secure = false});
+    ASSERT_TRUE(client.send({}, 20000ms).ok());
+    const auto late = client.send({}, 200ms);
+    ASSERT_FALSE(late.ok());
+    EXPECT_EQ(late.error().code(), Errc::Timeout);
+    pollfd second{listener.get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&second, 1, 100), 0) << "it connected again";
+  }
+  server.join();
 }
 
 TEST(HttpClient, AStreamIsGivenPieceByPieceUntilEnoughWasSeen) {

@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::size_t kHeaderLimit = 200;
 constexpr std::size_t kLineLimit = 4096;
-constexpr std::uint64_t kBodyLimit = std::uint64_t{64} << 20;
 
 Error corrupt(std::string_view what) {
   return {Errc::Corrupt, fmt::format("the answer is not HTTP: {}", what)};
@@ -24,6 +23,10 @@ std::string_view without_return(std::string_view line) {
 }
 
 }  // namespace
+
+Error too_large() {
+  return {Errc::TooLarge, fmt::format("an answer of more than {} MiB", kBodyLimit >> 20U)};
+}
 
 Result<Headers> parse_headers(std::string_view text) {
   Headers headers;
@@ -69,7 +72,8 @@ Status ResponseReader::choose_body() {
     state_ = State::ChunkSize;
   } else if (length != nullptr) {
     const auto count = parse_u64(*length);
-    if (!count || *count > kBodyLimit) return corrupt("a body of unlikely length");
+    if (!count) return corrupt("a body of unlikely length");
+    if (*count > kBodyLimit) return too_large();
     left_ = *count;
     state_ = left_ == 0 ? State::Done : State::Counted;
   } else {
@@ -81,7 +85,8 @@ Status ResponseReader::choose_body() {
 
 Status ResponseReader::chunk_size(std::string_view line) {
   const auto size = parse_u64(trim(line.substr(0, line.find(';'))), 16);
-  if (!size || *size > kBodyLimit) return corrupt("a chunk of unlikely size");
+  if (!size) return corrupt("a chunk of unlikely size");
+  if (*size > kBodyLimit) return too_large();
   left_ = *size;
   state_ = left_ == 0 ? State::Trailer : State::Chunk;
   return {};

@@ -13,6 +13,9 @@
 namespace gantry::http {
 
 inline constexpr std::size_t kHeadLimit = std::size_t{64} << 10;
+// As much as json::Document takes. The agent's container may have 128 MiB.
+inline constexpr std::size_t kBodyLimit = std::size_t{8} << 20;
+Error too_large();
 
 class ResponseReader {
  public:

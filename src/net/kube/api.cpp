@@ -24,6 +24,14 @@ Errc errc_from_status(int status) {
   }
 }
 
+// Seconds; the other form, a date, is not used by API servers. A server may not stop us for ever.
+std::chrono::seconds retry_after_of(const http::Response& response) {
+  constexpr std::uint64_t kMost = 60;
+  const auto* value = http::find(response.headers, "Retry-After");
+  if (value == nullptr || (response.status != 429 && response.status < 500)) return {};
+  return std::chrono::seconds(std::min(parse_u64(trim(*value)).value_or(0), kMost));
+}
+
 // The body of a failed call is a Status object with a message for people.
 Error api_error(const http::Request& request, const http::Response& response) {
   std::string message{http::reason_of(response.status)};
@@ -61,11 +69,17 @@ http::Request Api::request_for(std::string method, const std::string& path) {
   return request;
 }
 
+Error Api::refused(const http::Request& request, const http::Response& response) {
+  retry_after_ = retry_after_of(response);
+  return api_error(request, response);
+}
+
 Result<json::Document> Api::ask(const http::Request& request) {
+  retry_after_ = {};
   auto sent = client_.send(request, timeout_);
   if (!sent.ok())
     return std::move(sent).error().in(fmt::format("the API server of {}", access_.from));
-  if (sent->status / 100 != 2) return api_error(request, *sent);
+  if (sent->status / 100 != 2) return refused(request, *sent);
   return json::Document::parse(std::move(sent->body));
 }
 
@@ -100,12 +114,18 @@ Result<json::Document> Api::patch(const std::string& path, Patch kind, const std
 }
 
 Status Api::watch(const std::string& path, const Event& event, std::chrono::milliseconds timeout) {
+  retry_after_ = {};
   std::string line;
   Status bad;
   const auto request = request_for("GET", path);
   const auto piece = [&](std::string_view bytes) {
+    const auto seen = line.size();
+    if (seen + bytes.size() > kLineLimit && bytes.find('\n') == std::string_view::npos) {
+      bad = Error(Errc::TooLarge, "an event of more than 8 MiB");
+      return false;  // before the text grows to twice its size
+    }
     line.append(bytes);
-    for (auto end = line.find('\n'); end != std::string::npos; end = line.find('\n')) {
+    for (auto end = line.find('\n', seen); end != std::string::npos; end = line.find('\n')) {
       auto document = json::Document::parse(line.substr(0, end));
       line.erase(0, end + 1);
       if (!document.ok()) {
@@ -114,15 +134,13 @@ Status Api::watch(const std::string& path, const Event& event, std::chrono::mill
       }
       if (!event(*document)) return false;
     }
-    if (line.size() <= kLineLimit) return true;
-    bad = Error(Errc::Corrupt, "an event of more than 8 MiB");
-    return false;
+    return true;
   };
   auto done = client_.stream(request, piece, timeout, std::min(timeout, timeout_));
   if (!bad.ok()) return bad;
   if (!done.ok())
     return std::move(done).error().in(fmt::format("the API server of {}", access_.from));
-  if (done->status / 100 != 2) return api_error(request, *done);
+  if (done->status / 100 != 2) return refused(request, *done);
   return {};
 }
 

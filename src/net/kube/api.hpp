@@ -41,15 +41,21 @@ class Api {
   using Event = std::function<bool(const json::Document&)>;
   Status watch(const std::string& path, const Event& event, std::chrono::milliseconds timeout);
 
+  // The pause that the server asked for with its answer to the last call (Retry-After of a 429 or
+  // 5xx); 0 if it did not.
+  std::chrono::seconds retry_after() const { return retry_after_; }
+
   const ClientConfig& access() const { return access_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
 
  private:
   http::Request request_for(std::string method, const std::string& path);
   Result<json::Document> ask(const http::Request& request);
+  Error refused(const http::Request& request, const http::Response& response);
 
   ClientConfig access_;
   std::chrono::milliseconds timeout_;
+  std::chrono::seconds retry_after_{0};
   http::Client client_;
 };
 

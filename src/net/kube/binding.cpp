@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/kube/binding.hpp"
 
+#include "base/json/writer.hpp"
+
 #include <fmt/format.h>
+
+#include <utility>
 
 namespace gantry::kube {
 namespace {
 
-std::string string_or_empty(json::Value value) {
-  return value.string().value_or("");
-}
-
-std::string to_json(const Binding& binding) {
-  std::string annotations;
-  for (const auto& [key, value] : binding.annotations)
-    annotations += fmt::format("{}{}:{}", annotations.empty() ? "" : ",", json::quote(key),
-                               json::quote(value));
-  return fmt::format(
-      R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":{},"namespace":{},"uid":{},)"
-      R"("annotations":{{{}}}}},"target":{{"apiVersion":"v1","kind":"Node","name":{}}}}})",
-      json::quote(binding.pod), json::quote(binding.name_space), json::quote(binding.uid),
-      annotations, json::quote(binding.node));
+std::string binding_json(const Binding& binding) {
+  json::Writer out;
+  out.object([&] {
+    out.member("apiVersion", "v1");
+    out.member("kind", "Binding");
+    out.object("metadata", [&] {
+      out.member("name", binding.pod.name);
+      out.member("namespace", binding.pod.name_space);
+      out.member("uid", binding.pod.uid);
+      out.object("annotations", binding.annotations);
+    });
+    out.object("target", [&] {
+      out.member("apiVersion", "v1");
+      out.member("kind", "Node");
+      out.member("name", binding.node);
+    });
+  });
+  return std::move(out).text();
 }
 
 // The server may have bound the pod anyway, or another scheduler has.
@@ -29,13 +37,14 @@ bool is_outcome_unknown(Errc code) {
     case Errc::Busy:
     case Errc::Timeout:
     case Errc::Corrupt:
+    case Errc::TooLarge:
     case Errc::Internal: return true;
     default: return false;
   }
 }
 
 BindResult look(Api& api, const Binding& binding, const Error& why) {
-  const auto pod = api.get(pod_path(binding.name_space, binding.pod));
+  const auto pod = api.get(pod_path(binding.pod.name_space, binding.pod.name));
   if (!pod.ok() && pod.error().code() == Errc::NotFound)
     return {BindOutcome::Gone, pod.error().text()};
   if (!pod.ok())
@@ -64,11 +73,12 @@ std::string_view to_string(BindOutcome bound) {
 
 BindResult check_binding(const json::Document& pod, const Binding& binding) {
   const auto metadata = pod["metadata"];
-  const auto name = fmt::format("{}/{}", binding.name_space, binding.pod);
-  if (const auto uid = string_or_empty(metadata["uid"]); !binding.uid.empty() && uid != binding.uid)
+  const auto name = to_string(binding.pod);
+  if (const auto uid = metadata["uid"].string().value_or("");
+      !binding.pod.uid.empty() && uid != binding.pod.uid)
     return {BindOutcome::Replaced,
-            fmt::format("{} has the uid {} now, not {}", name, uid, binding.uid)};
-  const auto node = string_or_empty(pod["spec"]["nodeName"]);
+            fmt::format("{} has the uid {} now, not {}", name, uid, binding.pod.uid)};
+  const auto node = pod["spec"]["nodeName"].string().value_or("");
   if (node.empty()) {
     if (metadata["deletionTimestamp"])
       return {BindOutcome::Deleting, fmt::format("{} is being deleted", name)};
@@ -83,9 +93,10 @@ BindResult check_binding(const json::Document& pod, const Binding& binding) {
 }
 
 BindResult bind(Api& api, const Binding& binding) {
-  const auto path = fmt::format("{}/binding?timeout={}ms",
-                                pod_path(binding.name_space, binding.pod), api.timeout().count());
-  const auto done = api.create(path, to_json(binding));
+  const auto path =
+      fmt::format("{}/binding?timeout={}ms", pod_path(binding.pod.name_space, binding.pod.name),
+                  api.timeout().count());
+  const auto done = api.create(path, binding_json(binding));
   if (done.ok()) return {BindOutcome::Done, ""};
   const auto& error = done.error();
   // A broken connection says nothing about what the server did.

@@ -6,6 +6,7 @@
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
 #include "net/kube/api.hpp"
+#include "net/kube/object_ref.hpp"
 
 #include <cstdint>
 #include <map>
@@ -14,9 +15,7 @@
 namespace gantry::kube {
 
 struct Binding {
-  std::string name_space;
-  std::string pod;
-  std::string uid;  // a pod with the same name and another uid is not bound; "" = any uid
+  PodRef pod;  // a pod with the same name and another uid is not bound; uid "" = any uid
   std::string node;
   std::map<std::string, std::string> annotations;
 };

@@ -34,9 +34,7 @@ class BindingTest : public testing::Test {
   static constexpr const char* kPod = "/api/v1/namespaces/ns/pods/p";
   test::FakeApiServer server;
   std::unique_ptr<Api> api;
-  Binding binding{.name_space = "ns",
-                  .pod = "p",
-                  .uid = "u1",
+  Binding binding{.pod = {.uid = "u1", .name_space = "ns", .name = "p"},
                   .node = "n1",
                   .annotations = {{"gantry.dev/placement", R"([{"a":"\"b"}])"}, {"x", "y"}}};
 };
@@ -92,9 +90,9 @@ TEST_F(BindingTest, SomebodyElsesBindingIsToldApart) {
 }
 
 TEST_F(BindingTest, APodThatIsGoneReplacedOrLeavingIsNotBound) {
-  binding.uid = "u0";
+  binding.pod.uid = "u0";
   EXPECT_EQ(bind_it().bound, BindOutcome::Replaced);
-  binding.uid = "u1";
+  binding.pod.uid = "u1";
   server.put(kPod, R"({"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{}})");
   EXPECT_EQ(bind_it().bound, BindOutcome::Deleting);
   server.remove(kPod);
@@ -102,7 +100,7 @@ TEST_F(BindingTest, APodThatIsGoneReplacedOrLeavingIsNotBound) {
 }
 
 TEST_F(BindingTest, WithoutAUidAnyPodOfThatNameIsMeant) {
-  binding.uid.clear();
+  binding.pod.uid.clear();
   EXPECT_EQ(bind_it().bound, BindOutcome::Done);
   EXPECT_EQ(bind_it().bound, BindOutcome::Done);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/kube/event.hpp"
 
+#include "base/core/clock.hpp"
 #include "base/core/text.hpp"
-#include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "base/sys/stop_signal.hpp"
 #include "net/kube/backoff_internal.hpp"
 
@@ -18,7 +19,6 @@ namespace gantry::kube {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMessageLimit = 1000;
 constexpr std::size_t kMaxQueued = 1000;
@@ -33,7 +33,7 @@ std::int64_t unix_now() {
 }
 
 std::string namespace_of(const Event& event) {
-  return event.name_space.empty() ? "default" : event.name_space;
+  return event.object.name_space.empty() ? "default" : event.object.name_space;
 }
 
 }  // namespace
@@ -46,19 +46,33 @@ std::string truncate_message(std::string text) {
 
 std::string to_json(const Event& event, std::uint64_t number) {
   const auto time = format_utc(event.at_unix_s);
-  const auto host = event.host.empty() ? "" : ",\"host\":" + json::quote(event.host);
-  const auto about_space =
-      event.name_space.empty() ? "" : ",\"namespace\":" + json::quote(event.name_space);
-  return fmt::format(
-      R"({{"apiVersion":"v1","kind":"Event","metadata":{{"name":{},"namespace":{}}},)"
-      R"("involvedObject":{{"apiVersion":"v1","kind":{}{},"name":{},"uid":{}}},"reason":{},)"
-      R"("type":"{}","message":{},"source":{{"component":{}{}}},"count":1,)"
-      R"("firstTimestamp":"{}","lastTimestamp":"{}"}})",
-      json::quote(fmt::format("{}.{:x}.{:x}", event.name, event.at_unix_s, number)),
-      json::quote(namespace_of(event)), json::quote(event.kind), about_space,
-      json::quote(event.name), json::quote(event.uid), json::quote(event.reason),
-      event.type == EventType::Warning ? "Warning" : "Normal",
-      json::quote(truncate_message(event.message)), json::quote(event.component), host, time, time);
+  json::Writer out;
+  out.object([&] {
+    out.member("apiVersion", "v1");
+    out.member("kind", "Event");
+    out.object("metadata", [&] {
+      out.member("name", fmt::format("{}.{:x}.{:x}", event.object.name, event.at_unix_s, number));
+      out.member("namespace", namespace_of(event));
+    });
+    out.object("involvedObject", [&] {
+      out.member("apiVersion", "v1");
+      out.member("kind", event.kind);
+      if (!event.object.name_space.empty()) out.member("namespace", event.object.name_space);
+      out.member("name", event.object.name);
+      out.member("uid", event.object.uid);
+    });
+    out.member("reason", event.reason);
+    out.member("type", event.type == EventType::Warning ? "Warning" : "Normal");
+    out.member("message", truncate_message(event.message));
+    out.object("source", [&] {
+      out.member("component", event.component);
+      if (!event.host.empty()) out.member("host", event.host);
+    });
+    out.member("count", 1);
+    out.member("firstTimestamp", time);
+    out.member("lastTimestamp", time);
+  });
+  return std::move(out).text();
 }
 
 std::string events_path(const Event& event) {
@@ -86,7 +100,7 @@ class EventRecorder::Impl {
 
   void write(Event event) {
     if (event.at_unix_s == 0) event.at_unix_s = unix_now();
-    const auto key = fmt::format("{}/{}/{}", event.uid, event.reason, event.message);
+    const auto key = fmt::format("{}/{}/{}", event.object.uid, event.reason, event.message);
     const auto now = Clock::now();
     const std::lock_guard lock(mutex_);
     const auto said = said_.find(key);

@@ -5,6 +5,7 @@
 #include "base/core/result.hpp"
 #include "net/kube/api.hpp"
 #include "net/kube/client_config.hpp"
+#include "net/kube/object_ref.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -23,9 +24,7 @@ enum class EventType : std::uint8_t { Normal, Warning };
 
 struct Event {
   std::string kind = "Pod";  // of the object it is about
-  std::string name_space;    // "" for nodes: their events are in "default"
-  std::string name;
-  std::string uid;
+  ObjectRef object;          // without a namespace for nodes: their events are in "default"
   EventType type = EventType::Normal;
   std::string reason;   // "FailedScheduling": one word
   std::string message;  // truncated by truncate_message()

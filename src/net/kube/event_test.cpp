@@ -13,9 +13,7 @@ namespace gantry::kube {
 namespace {
 
 Event about(const std::string& pod) {
-  return {.name_space = "ns",
-          .name = pod,
-          .uid = "u-" + pod,
+  return {.object = {.uid = "u-" + pod, .name_space = "ns", .name = pod},
           .type = EventType::Warning,
           .reason = "FailedScheduling",
           .message = "no GPU has 10 GiB free"};

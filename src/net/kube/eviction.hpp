@@ -3,6 +3,7 @@
 #pragma once
 
 #include "net/kube/api.hpp"
+#include "net/kube/object_ref.hpp"
 
 #include <cstdint>
 #include <string>
@@ -14,9 +15,7 @@ struct Eviction {
     Do,
     Ask  // dry run: nothing changes
   };
-  std::string name_space;
-  std::string pod;
-  std::string uid;  // a pod with the same name and another uid is not evicted
+  PodRef pod;  // a pod with the same name and another uid is not evicted
   Mode mode = Mode::Do;
 };
 
@@ -36,7 +35,6 @@ struct EvictionResult {
 EvictionResult evict(Api& api, const Eviction& eviction);
 
 // Sets status.nominatedNodeName: the node on which a waiting pod will run.
-Status nominate(Api& api, const std::string& name_space, const std::string& pod,
-                const std::string& uid, const std::string& node);
+Status nominate(Api& api, const PodRef& pod, const std::string& node);
 
 }  // namespace gantry::kube

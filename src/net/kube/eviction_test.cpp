@@ -46,7 +46,7 @@ class EvictionTest : public testing::Test {
   int status = 201;
   std::string body;
   std::unique_ptr<Api> api;
-  Eviction eviction{.name_space = "ns", .pod = "p", .uid = "u1"};
+  Eviction eviction{.pod = {.uid = "u1", .name_space = "ns", .name = "p"}};
 };
 
 TEST_F(EvictionTest, NamesThePodAndItsUidSoThatNobodyElseGoes) {
@@ -76,7 +76,7 @@ TEST_F(EvictionTest, ABudgetOrABusyServerMeansLaterAndMissingRightsMeanNo) {
 
 TEST_F(EvictionTest, ANominationIsOfOnePodAndNoOtherOfItsName) {
   status = 200;
-  EXPECT_TRUE(nominate(*api, "ns", "p", "u1", "n1").ok());
+  EXPECT_TRUE(nominate(*api, eviction.pod, "n1").ok());
   EXPECT_THAT(server.requests(), ElementsAre("PATCH /api/v1/namespaces/ns/pods/p/status"));
   EXPECT_EQ(body, R"({"metadata":{"uid":"u1"},"status":{"nominatedNodeName":"n1"}})");
 }

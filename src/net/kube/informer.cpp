@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/kube/informer.hpp"
 
+#include "base/core/clock.hpp"
 #include "base/sys/stop_signal.hpp"
 #include "net/kube/api.hpp"
 #include "net/kube/backoff_internal.hpp"
@@ -13,21 +14,17 @@
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 namespace gantry::kube {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr auto kGrace = 10s;      // the server ends a watch; after this extra time we do
 constexpr auto kShortWatch = 1s;  // a watch that ends sooner, without an event, is a failure
 constexpr unsigned kMaxShortWatches = 3;  // after so many in a row without progress: list again
-
-std::string string_or_empty(json::Value value) {
-  return value.string().value_or("");
-}
 
 // The server is unavailable, slow or restarting; afterwards the watch can continue.
 bool is_transient(const Error& error) {
@@ -44,9 +41,9 @@ Error error_in(const json::Document& event) {
 
 ObjectRef ref_of(const json::Document& object) {
   const auto metadata = object["metadata"];
-  return {.name_space = string_or_empty(metadata["namespace"]),
-          .name = string_or_empty(metadata["name"]),
-          .uid = string_or_empty(metadata["uid"])};
+  return {.uid = metadata["uid"].string_or_empty(),
+          .name_space = metadata["namespace"].string_or_empty(),
+          .name = metadata["name"].string_or_empty()};
 }
 
 class Informer::Impl {
@@ -102,7 +99,7 @@ class Informer::Impl {
       auto done = version_.empty() || Clock::now() >= next_list_ ? list() : watch();
       if (stop_.raised()) return;
       if (done.ok()) continue;
-      const auto pause = backoff_.next();
+      const auto pause = std::max<milliseconds>(backoff_.next(), api_.retry_after());
       count([](Counts& counts) { ++counts.failures; });
       follower_.on_error(done.error(), pause);
       stop_.sleep(pause);
@@ -121,7 +118,7 @@ class Informer::Impl {
       return api_.get(path);
     };
     GANTRY_CHECK(each_page(get, options_.path + selectors('?'), [&](json::Value page) {
-      if (version.empty()) version = string_or_empty(page["metadata"]["resourceVersion"]);
+      if (version.empty()) version = page["metadata"]["resourceVersion"].string_or_empty();
       bad = take_page(page);
     }));
     GANTRY_CHECK(std::move(bad));
@@ -157,7 +154,8 @@ class Informer::Impl {
     }
     version_ = std::move(version);
     cut_watches_ = 0;
-    backoff_.reset();
+    // A server that answers lists and no watch is asked for the whole list less and less often.
+    if (std::exchange(watched_since_list_, false)) backoff_.reset();
     next_list_ = Clock::now() + backoff_.jittered(options_.resync);
     follower_.listed();
     count([](Counts& counts) { ++counts.lists; });
@@ -184,15 +182,19 @@ class Informer::Impl {
           return bad.ok() && !stop_.raised();
         },
         std::min<milliseconds>(time + kGrace, left));
-    return judge(std::move(bad), std::move(done),
-                 any || Clock::now() - start >= std::min<milliseconds>(kShortWatch, left));
+    const bool lasted = Clock::now() - start >= std::min<milliseconds>(kShortWatch, left);
+    auto judged = judge(std::move(bad), std::move(done), any || lasted);
+    // A server that ends each watch after an event must not keep us busy.
+    if (judged.ok() && !lasted) stop_.sleep(backoff_.jittered(options_.initial_backoff));
+    return judged;
   }
 
   // Decides after the end of a watch: continue the watch, or list again.
   Status judge(Status bad, Status done, bool progress) {
-    if (progress) {
+    if (progress && bad.ok()) {
       backoff_.reset();
       cut_watches_ = 0;
+      watched_since_list_ = true;
     }
     if (!bad.ok()) {
       version_.clear();
@@ -202,17 +204,17 @@ class Informer::Impl {
     auto error = done.ok()
                      ? Error(Errc::Busy, fmt::format("{}: the watch ended at once", options_.path))
                      : std::move(done).error();
-    const bool again =
-        is_transient(error) || (error.code() == Errc::Corrupt && ++cut_watches_ < kMaxShortWatches);
+    const bool cut = error.code() == Errc::Corrupt || error.code() == Errc::TooLarge;
+    const bool again = is_transient(error) || (cut && ++cut_watches_ < kMaxShortWatches);
     if (!again) version_.clear();
     return error;
   }
 
   Status take_event(const json::Document& event) {
-    const auto type = string_or_empty(event["type"]);
+    const auto type = event["type"].string_or_empty();
     if (type == "ERROR") return error_in(event);
     GANTRY_TRY(const auto object, json::Document::parse(std::string(event["object"].raw())));
-    auto version = string_or_empty(object["metadata"]["resourceVersion"]);
+    auto version = object["metadata"]["resourceVersion"].string_or_empty();
     if (version.empty())
       return Error(Errc::Corrupt,
                    fmt::format("{}: a watch event has no resource version", options_.path));
@@ -231,27 +233,24 @@ class Informer::Impl {
 
   // ---- objects
 
-  static std::string key_of(const ObjectRef& object) {
-    return object.name_space + "/" + object.name;
-  }
-
+  // The reverse of to_string().
   static ObjectRef ref(const std::string& key, const std::string& uid) {
     const auto slash = key.find('/');
-    return {.name_space = key.substr(0, slash), .name = key.substr(slash + 1), .uid = uid};
+    return {.uid = uid, .name_space = key.substr(0, slash), .name = key.substr(slash + 1)};
   }
 
   void take(const json::Document& object) {
     auto now = ref_of(object);
     if (now.name.empty() || !now.name.starts_with(options_.name_prefix)) return;
-    auto& known = known_[key_of(now)];
+    auto& known = known_[to_string(now)];
     if (!known.uid.empty() && known.uid != now.uid)
-      follower_.remove({now.name_space, now.name, known.uid});
+      follower_.remove({known.uid, now.name_space, now.name});
     known = {.uid = std::move(now.uid), .seen_by = list_};
     follower_.set(object);
   }
 
   void drop(const ObjectRef& object) {
-    const auto known = known_.find(key_of(object));
+    const auto known = known_.find(to_string(object));
     if (known == known_.end() || known->second.uid != object.uid) return;
     known_.erase(known);
     follower_.remove(object);
@@ -285,6 +284,7 @@ class Informer::Impl {
   std::string version_;  // where the watch continues; "" = a list is needed
   std::uint64_t list_ = 0;
   unsigned cut_watches_ = 0;
+  bool watched_since_list_ = true;  // a watch made progress after the last list
   Clock::time_point next_list_;
   std::unordered_map<std::string, CachedObject> known_;
 

@@ -7,6 +7,7 @@
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
 #include "net/kube/client_config.hpp"
+#include "net/kube/object_ref.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -16,12 +17,6 @@
 
 namespace gantry::kube {
 
-struct ObjectRef {
-  std::string name_space;  // "" for objects without a namespace
-  std::string name;
-  std::string uid;
-  bool operator==(const ObjectRef&) const = default;
-};
 ObjectRef ref_of(const json::Document& object);  // from its metadata
 
 // Called in the informer's thread, one call at a time.

@@ -285,6 +285,55 @@ TEST_F(InformerTest, AServerThatIsAwayIsAskedLessAndLessOften) {
   EXPECT_THAT(believer.objects(), ElementsAre("a=1"));
 }
 
+TEST_F(InformerTest, AServerThatAsksForAPauseGetsIt) {
+  const auto asked = count();
+  server.override_answers([asked](const http::Request&) {
+    ++*asked;
+    return std::make_unique<http::Response>(
+        http::Response{.status = 429, .headers = {{"Retry-After", "1"}}, .body = ""});
+  });
+  put("a", 1);
+  auto informer = follow();
+  EXPECT_FALSE(informer.wait_synced(700ms));
+  EXPECT_EQ(asked->load(), 1);
+  server.override_answers({});
+  EXPECT_TRUE(informer.wait_synced(60s));
+}
+
+TEST_F(InformerTest, AServerThatKnowsNoVersionIsAskedForTheListLessAndLessOften) {
+  put("a", 1);
+  server.override_answers([](const http::Request& request) -> std::unique_ptr<http::Response> {
+    if (!contains(request.target, "watch=true")) return nullptr;
+    return std::make_unique<http::Response>(
+        http::Response{.status = 410, .headers = {}, .body = R"({"message":"too old"})"});
+  });
+  auto informer = follow();
+  ASSERT_TRUE(informer.wait_synced(60s));
+  std::this_thread::sleep_for(500ms);
+  EXPECT_LT(informer.counts().lists, 30U);  // 5, 10, 20, 40, 50, 50, ... ms; in step: 100
+  server.override_answers({});
+  put("b", 1);
+  EXPECT_TRUE(believes({"a=1", "b=1"})) << believer.on_error();
+}
+
+TEST_F(InformerTest, AServerThatEndsEachWatchAfterAnEventKeepsNobodyBusy) {
+  put("a", 1);
+  server.override_answers([](const http::Request& request) -> std::unique_ptr<http::Response> {
+    if (!contains(request.target, "watch=true")) return nullptr;
+    return std::make_unique<http::Response>(http::Response{
+        .status = 200,
+        .headers = {},
+        .body = R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}})"
+                "\n"});
+  });
+  auto informer = follow();
+  ASSERT_TRUE(informer.wait_synced(60s));
+  std::this_thread::sleep_for(300ms);
+  EXPECT_LT(informer.counts().watches, 80U);  // a pause of 4 to 6 ms after each
+  EXPECT_EQ(informer.counts().failures, 0U) << believer.on_error();
+  EXPECT_EQ(informer.counts().lists, 1U);
+}
+
 TEST_F(InformerTest, AListThatFailsInItsMiddleRemovesNothing) {
   for (int i = 0; i < 6; ++i) put(fmt::format("n{}", i), 1);
   server.page_limit(2);

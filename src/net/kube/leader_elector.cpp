@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/sys/background_task.hpp"
 #include "base/sys/stop_signal.hpp"
 #include "net/kube/api.hpp"
 #include "net/kube/backoff_internal.hpp"
@@ -8,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <thread>
 
 namespace gantry::kube {
 namespace {
@@ -58,13 +58,21 @@ class LeaderElector::Impl {
         last_api_(std::move(access), std::chrono::seconds(2)),
         store_(api_, options_),
         candidate_(options_, store_),
-        thread_([this] { run(); }) {}
+        pause_(options_.retry, options_.retry, 0),
+        task_({.name = "lease", .cancel = &stop_},
+              [this](const std::stop_token&) { return step(); }) {
+    task_.start();
+  }
 
   ~Impl() { stop(); }
 
   void stop() {
-    stop_.raise();
-    if (thread_.joinable()) thread_.join();
+    if (stop_.raised()) return;
+    task_.stop();
+    store_.use(last_api_);  // which the stop signal does not cancel
+    const auto released = candidate_.release();
+    if (!released.ok() && on_error_) on_error_(released.error());
+    tell();
   }
 
   milliseconds valid_for() const {
@@ -75,18 +83,12 @@ class LeaderElector::Impl {
   const std::string& identity() const { return options_.identity; }
 
  private:
-  void run() {
-    Backoff pause(options_.retry, options_.retry, 0);
-    while (!stop_.raised()) {
-      const auto done = candidate_.step();
-      if (!done.ok() && !stop_.raised() && on_error_) on_error_(done.error());
-      tell();
-      stop_.sleep(pause.next());
-    }
-    store_.use(last_api_);  // which the stop signal does not cancel
-    const auto released = candidate_.release();
-    if (!released.ok() && on_error_) on_error_(released.error());
+  Status step() {
+    const auto done = candidate_.step();
+    if (!done.ok() && !stop_.raised() && on_error_) on_error_(done.error());
     tell();
+    task_.set_period(pause_.next());
+    return {};
   }
 
   void tell() {
@@ -108,7 +110,8 @@ class LeaderElector::Impl {
   LeaseCandidate candidate_;
   bool told_leads_ = false;
   std::string told_who_;
-  std::thread thread_;  // last: it uses all of the above
+  Backoff pause_;
+  sys::BackgroundTask task_;
 };
 
 LeaderElector::LeaderElector(ClientConfig access, LeaseOptions options, Changed changed,

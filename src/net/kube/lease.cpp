@@ -2,6 +2,7 @@
 #include "net/kube/lease.hpp"
 
 #include "base/json/patch.hpp"
+#include "base/json/writer.hpp"
 
 #include <time.h>
 
@@ -10,6 +11,7 @@
 
 #include <mutex>
 #include <optional>
+#include <utility>
 
 namespace gantry::kube {
 namespace {
@@ -29,12 +31,23 @@ std::string holder_of(const json::Document& lease) {
 
 std::string first_lease(const LeaseOptions& options) {
   const auto now = micro_time();
-  return fmt::format(
-      R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":{},)"
-      R"("namespace":{}}},"spec":{{"holderIdentity":{},"leaseDurationSeconds":{},)"
-      R"("acquireTime":"{}","renewTime":"{}","leaseTransitions":0}}}})",
-      json::quote(options.name), json::quote(options.name_space), json::quote(options.identity),
-      options.duration.count(), now, now);
+  json::Writer out;
+  out.object([&] {
+    out.member("apiVersion", "coordination.k8s.io/v1");
+    out.member("kind", "Lease");
+    out.object("metadata", [&] {
+      out.member("name", options.name);
+      out.member("namespace", options.name_space);
+    });
+    out.object("spec", [&] {
+      out.member("holderIdentity", options.identity);
+      out.member("leaseDurationSeconds", options.duration.count());
+      out.member("acquireTime", now);
+      out.member("renewTime", now);
+      out.member("leaseTransitions", 0);
+    });
+  });
+  return std::move(out).text();
 }
 
 // The lease with us as the holder.

@@ -11,11 +11,6 @@ namespace {
 constexpr int kPages = 100'000;
 constexpr int kObjects = 250;  // in a page
 
-// The parser returns Corrupt for a document that exceeds its size limit.
-bool too_large(const Error& error) {
-  return error.code() == Errc::Corrupt;
-}
-
 }  // namespace
 
 Status each_page(const GetPage& get, const std::string& path, const OnPage& take) {
@@ -25,7 +20,7 @@ Status each_page(const GetPage& get, const std::string& path, const OnPage& take
     auto request = fmt::format("{}{}limit={}", path, contains(path, "?") ? "&" : "?", objects);
     if (!next.empty()) request += "&continue=" + percent_encode(next);
     const auto list = get(request);
-    if (!list.ok() && too_large(list.error()) && objects > 1) {
+    if (!list.ok() && list.error().code() == Errc::TooLarge && objects > 1) {
       objects /= 2;
       continue;
     }

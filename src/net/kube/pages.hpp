@@ -16,7 +16,7 @@ using OnPage = std::function<void(json::Value list)>;
 using GetPage = std::function<Result<json::Document>(const std::string& path)>;
 
 // `path` may have a query ("?fieldSelector=..."). If a page is too large for one document, it is
-// requested again with half the size. Corrupt if the list does not end.
+// requested again with half the size; other errors end the list. Corrupt if it does not end.
 Status each_page(const GetPage& get, const std::string& path, const OnPage& take);
 Status each_page(Api& api, const std::string& path, const OnPage& take);
 

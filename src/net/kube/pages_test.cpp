@@ -28,11 +28,30 @@ TEST(Pages, OneThatIsTooLargeIsAskedForAgainByHalves) {
   std::vector<std::string> asked;
   const auto get = [&](const std::string& path) -> Result<json::Document> {
     asked.push_back(path);
-    if (asked.size() < 3) return Error(Errc::Corrupt, "too large");
+    if (asked.size() < 3) return Error(Errc::TooLarge, "too large");
     return test::parsed("{}");
   };
   ASSERT_TRUE(each_page(get, "/x?y=z", [](json::Value) {}).ok());
   EXPECT_THAT(asked, ElementsAre("/x?y=z&limit=250", "/x?y=z&limit=125", "/x?y=z&limit=62"));
+}
+
+TEST(Pages, OneThatIsDamagedIsNotAskedForAgain) {
+  int asked = 0;
+  const auto get = [&](const std::string&) {
+    ++asked;
+    return json::Document::parse("{");
+  };
+  EXPECT_EQ(each_page(get, "/x", [](json::Value) {}).error().code(), Errc::Corrupt);
+  EXPECT_EQ(asked, 1);
+}
+
+TEST(Pages, ADocumentBeyondTheParsersLimitIsAskedForByHalves) {
+  int asked = 0;
+  const auto get = [&](const std::string&) {
+    return json::Document::parse(++asked == 1 ? std::string(json::kSizeLimit + 1, ' ') : "{}");
+  };
+  EXPECT_TRUE(each_page(get, "/x", [](json::Value) {}).ok());
+  EXPECT_EQ(asked, 2);
 }
 
 TEST(Pages, ARefusalIsHandedOnAndAListWithoutAnEndIsNotReadForEver) {

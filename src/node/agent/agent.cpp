@@ -33,7 +33,7 @@ using namespace std::chrono_literals;
 constexpr std::string_view kAgentComponent = "agent";
 constexpr auto kAskHolders = 5s;
 // Between reads of the kernel's list: a change must be seen within two seconds.
-constexpr auto kLook = 500ms;
+constexpr auto kLookInterval = 1'750ms;
 constexpr auto kOfferAgain = 1s;
 constexpr auto kLabelsLater = 100ms;
 constexpr auto kLedgerAgain = 500ms;
@@ -53,7 +53,7 @@ Agent::Agent(sys::Host host, options::Options options, Log log, Reload reload,
       ownership_(host_, log_) {
   if (!is_gke(options_)) return;
   gke_log_.emplace(log_, options_.gke.plugin_directory);
-  log_ = log_.quiet_copy();
+  log_ = log_.quiet();
 }
 
 Result<std::unique_ptr<Agent>> Agent::make(sys::Host host, options::Options options, Log log,
@@ -73,9 +73,10 @@ Status Agent::open() {
              MachineWatcher::open(
                  *loop_, host_,
                  {.program = {"/proc/self/exe", std::string(nvml_child::kChildCommand)},
-                  .poll_interval = kLook},
+                  .poll_interval = kLookInterval},
                  health_options(options_), log_, counters_,
                  {.machine = [this](model::Inventory found) { on_machine(std::move(found)); },
+                  .no_nvml = [this](const model::Inventory& seen) { on_no_nvml(seen); },
                   .health = [this] { on_health(); },
                   .notice = [this](const health::HealthNotice& said) { on_notice(said); }}));
   decide_strategies();
@@ -99,6 +100,7 @@ Status Agent::open() {
       MetricsServer::Source{.snapshot = [this] { return snapshot(); },
                             .ready = [this] { return ready(); }});
   if (!gke_log_) serve_pages();
+  pre_start_handler_->remove_grants_of_unknown_pods();
   holder_timer_ = loop_->every(kAskHolders, [this] {
     ask_holders([this] { pre_start_handler_->remove_grants_of_gone_pods(*holders_); });
   });
@@ -128,13 +130,12 @@ void Agent::on_signal() {
   signalfd_siginfo info{};
   while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
     if (info.ssi_signo != SIGHUP) {
-      log_.info(kAgentComponent, fmt::format("signal {}: exiting", info.ssi_signo));
+      log_.info(kAgentComponent, "received a signal, exiting", {{"signal", info.ssi_signo}});
       return loop_->stop();
     }
     auto options = reload_();
     if (!options.ok()) {
-      log_.error(kAgentComponent,
-                 fmt::format("the configuration was not changed: {}", options.error().text()));
+      log_.error(kAgentComponent, "the configuration was not changed", {{"err", options.error()}});
       continue;
     }
     log_.info(kAgentComponent, "the configuration was read again");
@@ -161,15 +162,16 @@ void Agent::decide_strategies() {
   setting_.strategies = {engine.has_cdi ? options::ListStrategy::CdiCri
                                         : options::ListStrategy::Direct};
   log_.info(kAgentComponent,
-            engine.has_cdi
-                ? fmt::format("{} injects CDI devices: the answers name CDI devices", engine.name)
-                : fmt::format("{}: the answers contain device nodes and mounts", engine.name));
+            engine.has_cdi ? LogText("the engine injects CDI devices, answers name them")
+                           : LogText("answers contain device nodes and mounts"),
+            {{"engine", engine.name}});
+  options_.list_strategies = setting_.strategies;
 }
 
 void Agent::on_machine(model::Inventory inventory) {
   inventory_ = std::move(inventory);
   if (inventory_.gpus.empty()) {
-    log_.warning(kAgentComponent, "no GPUs found; waiting for GPUs");
+    log_.warning(kAgentComponent, "no GPUs found, waiting for GPUs");
     if (!offering_) return;
   }
   if (!std::exchange(machine_seen_, true) && gke_log_) first_machine();
@@ -177,9 +179,26 @@ void Agent::on_machine(model::Inventory inventory) {
   offer_machine();
 }
 
+// Nobody can compute on these GPUs, so none is offered. The node's condition names the cause.
+void Agent::on_no_nvml(const model::Inventory& seen) {
+  const auto& why = seen.driver.nvml_error;
+  if (options_.fail_on_init_error) {
+    failure_ = Error(Errc::Unsupported,
+                     fmt::format("the driver does not start: {}; `gantry doctor` says why, "
+                                 "--fail-on-init-error=false waits for it",
+                                 why));
+    return loop_->stop();
+  }
+  if (std::exchange(no_nvml_, why) == why) return;
+  log_.warning(kAgentComponent, "the driver does not start, no GPU is offered until it does",
+               {{"gpus", seen.gpus.size()}, {"why", why}});
+  if (reporter_) reporter_->health(machine_watcher_->health(), std::time(nullptr));
+}
+
 // GKE's containers mount the driver's directory directly.
 void Agent::prepare_machine() {
-  if (!gke_log_) prepare(inventory_, {host_, options_, setting_, log_, counters_});
+  if (!gke_log_ && options_.publish)
+    prepare(inventory_, {host_, options_, setting_, log_, counters_});
 }
 
 // In GKE's order: metrics are served only if they were requested and there are GPUs.
@@ -252,10 +271,10 @@ OwnershipFilter::InUse Agent::in_use(Certainty certainty) const {
   for (const auto& written : granted.ok() ? *granted : std::vector<grants::GrantFile>{}) {
     if (!written.grant.share) continue;
     for (const auto& part : written.grant.share->parts)
-      found.pods[part.gpu].push_back(
+      found.pods[part.uuid.text].push_back(
           {.pod = fmt::format("{}/{}", written.grant.pod_namespace, written.grant.pod),
            .resource = std::string(resources::kShareResource),
-           .device = part.gpu});
+           .device = part.uuid.text});
   }
   for (const auto& gpu : machine_watcher_->readings().gpus) {
     for (const auto& process : gpu.processes) found.pids[gpu.uuid.text].push_back(process.pid);
@@ -282,14 +301,16 @@ void Agent::recheck_held_back() {
       holders_ = *holders;
       return offer_held_back();
     }
-    log_.detail(1, kAgentComponent, holders.error().text());
+    log_.detail(1, kAgentComponent, "cannot read podresources, trying again",
+                {{"err", holders.error()}});
     offer_timer_ = loop_->after(kOfferAgain, [this] { recheck_held_back(); });
   });
 }
 
 void Agent::offer_held_back() {
   auto offer = settled_offer(Certainty::JustAsked);
-  if (!offer.ok()) return log_.error(kAgentComponent, offer.error().text());
+  if (!offer.ok())
+    return log_.error(kAgentComponent, "cannot offer the GPUs", {{"err", offer.error()}});
   if (!offering_ || *offer != offering_->offer) publish(*std::move(offer));
 }
 
@@ -328,7 +349,7 @@ AgentHandover::HandoverCallbacks Agent::handover_callbacks() {
               },
           .given =
               [this] {
-                log_.info(kAgentComponent, "the next agent has taken over: exiting");
+                log_.info(kAgentComponent, "the next agent has taken over, exiting");
                 handed_over_ = true;
                 loop_->stop();
               }};
@@ -339,16 +360,20 @@ void Agent::offer_machine() {
   // layout cannot be offered, the labels say so.
   label_timer_ = loop_->after(kLabelsLater, [this] { report_labels(); });
   auto offer = settled_offer(Certainty::Remembered);
-  if (!offer.ok()) return log_.error(kAgentComponent, offer.error().text());
+  if (!offer.ok())
+    return log_.error(kAgentComponent, "cannot offer the GPUs", {{"err", offer.error()}});
   publish(*std::move(offer));
 }
 
 void Agent::publish(resources::Offer offer) {
   auto offering = make_current_offer(inventory_, std::move(offer), options_, setting_);
-  if (!offering.ok()) return log_.error(kAgentComponent, offering.error().text());
+  if (!offering.ok())
+    return log_.error(kAgentComponent, "cannot offer the GPUs", {{"err", offering.error()}});
   offering_ = *std::move(offering);
-  for (const auto& note : offering_->offer.notes) log_.warning(kAgentComponent, note);
-  for (const auto& note : offering_->answers.notes()) log_.warning(kAgentComponent, note);
+  for (const auto& note : offering_->offer.notes)
+    log_.warning(kAgentComponent, "offer is limited", {{"why", note}});
+  for (const auto& note : offering_->answers.notes())
+    log_.warning(kAgentComponent, "answers are limited", {{"why", note}});
   update_pod_shares();
   report_shared();
   plugins_->offer(offering_, machine_watcher_->health());
@@ -372,9 +397,8 @@ void Agent::update_pod_shares() {
     shares_reporter_ = std::make_unique<SharedGpuReporter>(
         *std::move(access), SharedGpuReporter::Options{.node = node_}, log_);
   } else {
-    log_.error(kAgentComponent, fmt::format("GPUs are offered in shares, but the agent cannot read "
-                                            "the pods that say which GPU each pod has: {}",
-                                            access.error().text()));
+    log_.error(kAgentComponent, "cannot read the pods that say which GPU each pod has",
+               {{"err", access.error()}});
   }
   pod_shares_ = std::make_unique<PodShares>(*loop_, host_, std::move(options), log_);
   pre_start_handler_->set_pod_shares(pod_shares_.get());
@@ -393,12 +417,12 @@ void Agent::find_cluster() {
   if (gke_log_ && !gke.health_monitoring && !gke.publish_driver_version) return;
   auto access = kube::find_client_config(options_.kube.kubeconfig, kube::Caller::Node);
   if (!access.ok()) {
-    log_.info(kAgentComponent, fmt::format("no labels, events or conditions are written: {}",
-                                           access.error().text()));
+    log_.info(kAgentComponent, "no labels, events or conditions are written",
+              {{"err", access.error()}});
     return;
   }
-  log_.info(kAgentComponent,
-            fmt::format("node {} is reported to the API server from {}", node_, access->from));
+  log_.info(kAgentComponent, "reporting this node to the API server",
+            {{"node", node_}, {"config", access->from}});
   reporter_ = std::make_unique<NodeReporter>(
       *std::move(access),
       NodeReporter::Options{
@@ -425,7 +449,8 @@ void Agent::report_labels() {
   const auto& file = options_.features.output_file;
   if (!file.empty() && host_.info(parent_directory(file)).ok()) {
     const auto written = labels::write_features_file(host_.outside(file), labels);
-    if (!written.ok()) log_.warning(kAgentComponent, written.error().text());
+    if (!written.ok())
+      log_.warning(kAgentComponent, "cannot write the labels", {{"err", written.error()}});
   }
   if (reporter_) reporter_->labels(labels);
 }
@@ -447,17 +472,24 @@ std::string Agent::device_name(const model::GpuUuid& gpu) const {
 void Agent::on_notice(const health::HealthNotice& notice) {
   if (reporter_) reporter_->event(notice);
   if (gke_log_ && notice.xid) return gke_log_->xid(notice, device_name(notice.gpu));
+  const auto gpu = LogField::unless_empty("gpu", notice.gpu.text);
+  const auto mig = LogField::unless_empty("mig", notice.mig.text);
+  const auto remedy = LogField::unless_empty("remedy", notice.remedy);
   if (notice.critical) {
-    log_.error("health", describe(notice));
+    log_.error("health", "device unhealthy",
+               {gpu, mig, {"xid", notice.xid}, {"cause", notice.text}, remedy});
   } else {
-    log_.info("health", describe(notice));
+    log_.info("health", "device event",
+              {gpu, mig, {"xid", notice.xid}, {"cause", notice.text}, remedy});
   }
 }
 
 void Agent::ask_holders(std::function<void()> then) {
   pod_resources_->holders(
       [this, then = std::move(then)](const Result<std::vector<model::DeviceAllocation>>& holders) {
-        if (!holders.ok()) return log_.detail(2, kAgentComponent, holders.error().text());
+        if (!holders.ok())
+          return log_.detail(2, kAgentComponent, "cannot read podresources",
+                             {{"err", holders.error()}});
         holders_ = *holders;
         if (then) then();
       });
@@ -482,11 +514,12 @@ metrics::Snapshot Agent::snapshot() {
 
 Status Agent::run() {
   auto ended = loop_->run();
+  if (!failure_.ok()) return failure_;
   // Destructors would close the kubelet's connections; the next agent keeps them open.
   if (handed_over_ && !options_.kube.pod_name.empty())
     log_.error(
-        kAgentComponent,
-        retire(gke_log_ ? options_.gke.metrics_port : options_.exporter_port).error().text());
+        kAgentComponent, "cannot wait for the end of the pod",
+        {{"err", retire(gke_log_ ? options_.gke.metrics_port : options_.exporter_port).error()}});
   if (handed_over_) std::_Exit(0);
   return ended;
 }

@@ -5,12 +5,12 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "base/log/log.hpp"
 #include "base/sys/host.hpp"
 #include "base/sys/loop.hpp"
 #include "node/agent/agent_handover.hpp"
 #include "node/agent/current_offer.hpp"
 #include "node/agent/gke_log.hpp"
-#include "node/agent/log.hpp"
 #include "node/agent/machine_watcher.hpp"
 #include "node/agent/metrics_server.hpp"
 #include "node/agent/mps_supervisor.hpp"
@@ -50,6 +50,7 @@ class Agent {
   void on_signal();
   void decide_strategies();
   void on_machine(model::Inventory inventory);
+  void on_no_nvml(const model::Inventory& seen);
   void first_machine();
   void serve_pages();
   void prepare_machine();
@@ -89,6 +90,8 @@ class Agent {
   OwnershipFilter ownership_;
   bool machine_seen_ = false;
   bool handed_over_ = false;  // the next agent has taken over
+  std::string no_nvml_;       // why NVML did not start, as logged last
+  Status failure_;            // why run() ends by itself
   metrics::AgentCounters counters_;
   model::Inventory inventory_;
   std::optional<std::vector<model::DeviceAllocation>>

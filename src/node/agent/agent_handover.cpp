@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/agent_handover.hpp"
 
-#include <fmt/format.h>
-
 namespace gantry::agent {
 namespace {
 
 using namespace std::chrono_literals;
 
 constexpr std::string_view kSuccessionComponent = "succession";
-constexpr auto kLook = 50ms;
+constexpr auto kPollInterval = 50ms;
 constexpr auto kDeadline = 5s;
 
 }  // namespace
@@ -21,7 +19,7 @@ AgentHandover::AgentHandover(sys::Loop& loop, std::string socket, const Log& log
       log_(log),
       handover_callbacks_(std::move(side)),
       kept_(loop) {
-  timer_ = loop_.every(kLook, [this] { look(); });
+  timer_ = loop_.every(kPollInterval, [this] { look(); });
 }
 
 void AgentHandover::look() {
@@ -35,15 +33,16 @@ void AgentHandover::look() {
 
 void AgentHandover::taken(Result<std::vector<kubelet::TakenConnection>> connections) {
   if (connections.ok()) {
-    log_.info(kSuccessionComponent,
-              fmt::format("took over {} connections from the previous agent", connections->size()));
+    log_.info(kSuccessionComponent, "took over from the previous agent",
+              {{"connections", connections->size()}});
     // Drops connections of resources that we do not offer: the kubelet would wait for an answer
     // forever.
     std::erase_if(*connections,
                   [this](const auto& one) { return !handover_callbacks_.offers(one.resource); });
     kept_.keep(*std::move(connections));
   } else if (connections.error().code() != Errc::NotFound) {
-    log_.warning(kSuccessionComponent, connections.error().text());
+    log_.warning(kSuccessionComponent, "cannot take over from the previous agent",
+                 {{"err", connections.error()}});
   }
   server_.emplace(
       loop_, kubelet::HandoverServer::Callbacks{.connections =
@@ -56,7 +55,9 @@ void AgentHandover::taken(Result<std::vector<kubelet::TakenConnection>> connecti
                                                 .quiet = handover_callbacks_.quiet,
                                                 .given = handover_callbacks_.given});
   const auto listening = server_->listen(socket_);
-  if (!listening.ok()) log_.warning(kSuccessionComponent, listening.error().text());
+  if (!listening.ok())
+    log_.warning(kSuccessionComponent, "cannot wait for the next agent",
+                 {{"err", listening.error()}});
 }
 
 }  // namespace gantry::agent

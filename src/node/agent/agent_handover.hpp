@@ -3,8 +3,8 @@
 // over the kubelet's connections from the old agent, and then waits for its own successor.
 #pragma once
 
+#include "base/log/log.hpp"
 #include "base/sys/loop.hpp"
-#include "node/agent/log.hpp"
 #include "node/kubelet/handover.hpp"
 
 #include <functional>

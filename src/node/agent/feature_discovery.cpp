@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/feature_discovery.hpp"
 
-#include "gpu/model/enum_names.hpp"
 #include "gpu/probe/snapshot.hpp"
 #include "net/kube/client_config.hpp"
 #include "node/agent/feature_owners.hpp"
@@ -27,7 +26,6 @@ class Rounds {
 
   Status run() {
     while (true) {
-      GANTRY_CHECK(check(d_.options));
       auto ended = one_configuration();
       leave();
       if (!ended.ok()) return ended.error();
@@ -38,15 +36,6 @@ class Rounds {
   }
 
  private:
-  static Status check(const options::Options& options) {
-    if (options.discovery == options::DiscoveryStrategy::Auto ||
-        options.discovery == options::DiscoveryStrategy::Nvml)
-      return {};
-    return Error(Errc::Unsupported, fmt::format("--device-discovery-strategy={}: GPUs are found "
-                                                "only through the driver; write auto or nvml",
-                                                model::to_string(options.discovery)));
-  }
-
   Result<WakeReason> one_configuration() {
     const auto& features = d_.options.features;
     GANTRY_CHECK(find_cluster());
@@ -74,7 +63,8 @@ class Rounds {
     object_ = {.node = options.kube.node_name, .name_space = options.kube.name_space};
     auto owners = find_owners(*api_, options.kube.name_space, options.kube.pod_name);
     if (!owners.ok()) {
-      d_.log.warning(kDiscoveryComponent, owners.error().text());
+      d_.log.warning(kDiscoveryComponent, "cannot find the owner of this pod",
+                     {{"err", owners.error()}});
     } else {
       object_.owners = *std::move(owners);
     }
@@ -89,16 +79,16 @@ class Rounds {
                    fmt::format("the driver does not answer: {}; `gantry doctor` says why, "
                                "--fail-on-init-error=false writes the labels without it",
                                wrong));
-    if (!wrong.empty()) d_.log.warning(kDiscoveryComponent, wrong);
+    if (!wrong.empty())
+      d_.log.warning(kDiscoveryComponent, "NVML does not answer", {{"err", wrong}});
     return put_out(node_labels(d_.host, machine, d_.options, started_));
   }
 
   Status put_out(const labels::Labels& labels) {
     if (api_) {
       GANTRY_CHECK(apply_features(*api_, object_, labels));
-      d_.log.info(kDiscoveryComponent,
-                  fmt::format("wrote {} labels to NodeFeature {}", labels.size(),
-                              labels::node_feature_name(object_.node)));
+      d_.log.info(kDiscoveryComponent, "wrote labels to a NodeFeature",
+                  {{"labels", labels.size()}, {"object", labels::node_feature_name(object_.node)}});
       return {};
     }
     const auto& file = d_.options.features.output_file;
@@ -108,7 +98,8 @@ class Rounds {
       return {};
     }
     GANTRY_CHECK(labels::write_features_file(d_.host.outside(file), labels));
-    d_.log.info(kDiscoveryComponent, fmt::format("wrote {} labels to {}", labels.size(), file));
+    d_.log.info(kDiscoveryComponent, "wrote labels to a file",
+                {{"labels", labels.size()}, {"file", file}});
     return {};
   }
 
@@ -119,7 +110,8 @@ class Rounds {
                        features.output_file.empty();
     if (stays) return;
     const auto removed = labels::remove_features_file(d_.host.outside(features.output_file));
-    if (!removed.ok()) d_.log.warning(kDiscoveryComponent, removed.error().text());
+    if (!removed.ok())
+      d_.log.warning(kDiscoveryComponent, "cannot remove the labels", {{"err", removed.error()}});
   }
 
   FeatureDiscovery d_;

@@ -4,27 +4,21 @@
 #include <fmt/format.h>
 
 namespace gantry::agent {
-namespace {
-
-std::string string_or_empty(json::Value value) {
-  return value.string().value_or("");
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<labels::NodeFeatureOwner> daemon_set_owners(const json::Document& pod) {
   const auto metadata = pod["metadata"];
   for (const auto owner : metadata["ownerReferences"]) {
     if (owner["kind"].string() != "DaemonSet") continue;
-    return {{.api_version = string_or_empty(owner["apiVersion"]),
+    return {{.api_version = owner["apiVersion"].string_or_empty(),
              .kind = "DaemonSet",
-             .name = string_or_empty(owner["name"]),
-             .uid = string_or_empty(owner["uid"]),
+             .name = owner["name"].string_or_empty(),
+             .uid = owner["uid"].string_or_empty(),
              .controller = true},
             {.api_version = "v1",
              .kind = "Pod",
-             .name = string_or_empty(metadata["name"]),
-             .uid = string_or_empty(metadata["uid"])}};
+             .name = metadata["name"].string_or_empty(),
+             .uid = metadata["uid"].string_or_empty()}};
   }
   return {};
 }

@@ -54,39 +54,43 @@ std::string go_text(const std::vector<kubelet::ListedDevice>& devices) {
 }
 
 void GkeLog::started() const {
-  log_.info(kStarted, "device-plugin started");
+  log_.write(LogLevel::Info, kStarted, "device-plugin started");
 }
 
 void GkeLog::options(const std::vector<std::string>& notes) const {
-  for (const auto& note : notes) log_.info(place_of(note), note);
+  for (const auto& note : notes) log_.write(LogLevel::Info, place_of(note), note);
 }
 
 // "Foud" is the spelling in that plugin.
 void GkeLog::metrics(const options::GkeOptions& gke, const model::Inventory& machine) const {
-  log_.info(kMetrics, fmt::format("Starting metrics server on port: {}, endpoint path: /metrics, "
-                                  "collection frequency: {}",
-                                  gke.metrics_port, gke.metrics_collection_ms));
-  log_.info(kServer, "Starting metrics server");
-  log_.info(kNvml, fmt::format("nvml initialized successfully. Driver version: {}",
-                               machine.driver.version));
-  log_.info(kCount, fmt::format("Foud {} GPU devices", machine.gpus.size()));
+  log_.write(LogLevel::Info, kMetrics,
+             fmt::format("Starting metrics server on port: {}, endpoint path: /metrics, "
+                         "collection frequency: {}",
+                         gke.metrics_port, gke.metrics_collection_ms));
+  log_.write(LogLevel::Info, kServer, "Starting metrics server");
+  log_.write(
+      LogLevel::Info, kNvml,
+      fmt::format("nvml initialized successfully. Driver version: {}", machine.driver.version));
+  log_.write(LogLevel::Info, kCount, fmt::format("Foud {} GPU devices", machine.gpus.size()));
   for (const auto& gpu : machine.gpus) {
     if (gpu.minor)
-      log_.info(kDevice, fmt::format("Found device nvidia{} for metrics collection", *gpu.minor));
+      log_.write(LogLevel::Info, kDevice,
+                 fmt::format("Found device nvidia{} for metrics collection", *gpu.minor));
   }
 }
 
 void GkeLog::health_checks(const std::vector<model::AdvertisedResource>& offered) const {
-  log_.info(kHealth, "Starting GPU Health Checker");
+  log_.write(LogLevel::Info, kHealth, "Starting GPU Health Checker");
   for (const auto& resource : offered) {
     for (const auto& device : resource.devices)
-      log_.info(kHealth, fmt::format("Healthchecker receives device {}", device.id));
+      log_.write(LogLevel::Info, kHealth,
+                 fmt::format("Healthchecker receives device {}", device.id));
   }
 }
 
 // That plugin first tries the kubelet's older interface, which no longer exists, and logs it.
 void GkeLog::serving() const {
-  log_.info(kApi, "will use alpha API");
+  log_.write(LogLevel::Info, kApi, "will use alpha API");
 }
 
 void GkeLog::registrar(const kubelet::RegistrarEvent& event,
@@ -94,13 +98,16 @@ void GkeLog::registrar(const kubelet::RegistrarEvent& event,
   using enum kubelet::RegistrarEvent::Kind;
   switch (event.what) {
     case Serving:
-      log_.info(kServing,
-                fmt::format("starting device-plugin server at: {}/{}", directory_, event.endpoint));
-      return log_.info(kServed, "device-plugin server started serving");
+      log_.write(
+          LogLevel::Info, kServing,
+          fmt::format("starting device-plugin server at: {}/{}", directory_, event.endpoint));
+      return log_.write(LogLevel::Info, kServed, "device-plugin server started serving");
     case Registered:
-      log_.info(kBeta, "falling back to v1beta1 API");
-      return log_.info(kRegistered, "device-plugin registered with the kubelet");
-    case Watched: log_.info(kWatched, "device-plugin: ListAndWatch start"); return send(devices);
+      log_.write(LogLevel::Info, kBeta, "falling back to v1beta1 API");
+      return log_.write(LogLevel::Info, kRegistered, "device-plugin registered with the kubelet");
+    case Watched:
+      log_.write(LogLevel::Info, kWatched, "device-plugin: ListAndWatch start");
+      return send(devices);
     case Waiting:
     case Found:
     case NotRegistered:
@@ -116,25 +123,27 @@ void GkeLog::devices(const std::vector<kubelet::ListedDevice>& before,
   for (const auto& device : now) {
     for (const auto& old : before) {
       if (old.id == device.id && old.healthy != device.healthy)
-        log_.info(kMarked,
-                  fmt::format("device-plugin: {} device marked as {}", device.id, word(device)));
+        log_.write(LogLevel::Info, kMarked,
+                   fmt::format("device-plugin: {} device marked as {}", device.id, word(device)));
     }
   }
   send(now);
 }
 
 void GkeLog::send(const std::vector<kubelet::ListedDevice>& devices) const {
-  log_.info(kSend, fmt::format("ListAndWatch: send devices {}", go_text(devices)));
+  log_.write(LogLevel::Info, kSend, fmt::format("ListAndWatch: send devices {}", go_text(devices)));
 }
 
 void GkeLog::xid(const health::HealthNotice& notice, const std::string& device) const {
   const auto number = *notice.xid;
   if (!notice.critical)
-    return log_.info(kHealth, fmt::format("Health checker is skipping Xid {} error", number));
+    return log_.write(LogLevel::Info, kHealth,
+                      fmt::format("Health checker is skipping Xid {} error", number));
   if (device.empty())
-    return log_.error(
-        kHealth, fmt::format("XidCriticalError: Xid={}, All devices will go unhealthy.", number));
-  log_.error(kHealth,
+    return log_.write(
+        LogLevel::Error, kHealth,
+        fmt::format("XidCriticalError: Xid={}, All devices will go unhealthy.", number));
+  log_.write(LogLevel::Error, kHealth,
              fmt::format("XidCriticalError: Xid={} on Device={}, uuid={}, the device will go "
                          "unhealthy.",
                          number, device, notice.gpu.text));

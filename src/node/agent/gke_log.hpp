@@ -4,10 +4,10 @@
 // then writes its own lines only with -v=1.
 #pragma once
 
+#include "base/log/log.hpp"
 #include "gpu/health/health.hpp"
 #include "gpu/model/advertised.hpp"
 #include "gpu/model/inventory.hpp"
-#include "node/agent/log.hpp"
 #include "node/kubelet/messages.hpp"
 #include "node/kubelet/registrar.hpp"
 #include "node/options/options.hpp"

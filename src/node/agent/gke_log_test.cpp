@@ -16,7 +16,7 @@ using Kind = kubelet::RegistrarEvent::Kind;
 class GkeVoiceTest : public testing::Test {
  protected:
   std::vector<std::string> reported_;
-  GkeLog gke_log_{Log(options::LogFormat::Text, 0,
+  GkeLog gke_log_{Log(LogForm::Klog, 0,
                       [this](std::string_view line) {
                         reported_.emplace_back(line.substr(line.find("] ") + 2));
                         reported_.back().pop_back();

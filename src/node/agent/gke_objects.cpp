@@ -2,12 +2,14 @@
 #include "node/agent/gke_objects.hpp"
 
 #include "base/core/text.hpp"
+#include "base/json/writer.hpp"
 #include "node/agent/node_objects.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace gantry::agent {
 namespace {
@@ -22,8 +24,7 @@ bool is_gke_condition(unsigned xid) {
 
 std::string gke_event(const std::string& node, unsigned xid, std::int64_t at_s, unsigned number) {
   return kube::to_json({.kind = "Node",
-                        .name = node,
-                        .uid = node,
+                        .object = {.uid = node, .name = node},
                         .type = kube::EventType::Warning,
                         .reason = "XIDError",
                         .message = fmt::format("Caught XID error, XID={}", xid),
@@ -34,19 +35,31 @@ std::string gke_event(const std::string& node, unsigned xid, std::int64_t at_s, 
 
 std::string gke_condition(const std::set<unsigned>& xids, const std::string& boot_id,
                           std::int64_t now_s, std::int64_t since_s) {
-  std::string reason;
-  for (const auto xid : xids)
-    reason += fmt::format("{}\"{}\":true", reason.empty() ? "" : ",", xid);
-  return fmt::format(
-      R"({{"status":{{"conditions":[{{"type":"{}","status":"True","reason":{},"message":{},)"
-      R"("lastHeartbeatTime":"{}","lastTransitionTime":"{}"}}]}}}})",
-      kGkeCondition, json::quote("{" + reason + "}"), json::quote(boot_id), kube::format_utc(now_s),
-      kube::format_utc(since_s));
+  json::Writer reason;
+  reason.object([&] {
+    for (const auto xid : xids) reason.member(fmt::to_string(xid), true);
+  });
+  return to_patch({.type = kGkeCondition,
+                   .status = "True",
+                   .reason = reason.text(),
+                   .message = boot_id,
+                   .seen_s = now_s,
+                   .changed_s = since_s});
 }
 
 std::string without_gke_condition() {
-  return fmt::format(R"({{"status":{{"conditions":[{{"$patch":"delete","type":"{}"}}]}}}})",
-                     kGkeCondition);
+  json::Writer out;
+  out.object([&] {
+    out.object("status", [&] {
+      out.array("conditions", [&] {
+        out.object([&] {
+          out.member("$patch", "delete");
+          out.member("type", kGkeCondition);
+        });
+      });
+    });
+  });
+  return std::move(out).text();
 }
 
 GkeCondition parse_gke_condition(const json::Document& node) {
@@ -67,17 +80,23 @@ GkeCondition parse_gke_condition(const json::Document& node) {
 }
 
 std::string driver_annotations(const std::string& node, std::string_view version) {
-  constexpr std::string_view kPrefix = "cloud.google.com/cuda.driver-version.";
+  const std::string prefix = "cloud.google.com/cuda.driver-version.";
   constexpr std::array<std::string_view, 3> kParts{"major", "minor", "revision"};
   const auto parts = split(version, '.');
-  std::string members = fmt::format(R"("{}full":{})", kPrefix, json::quote(version));
-  for (std::size_t i = 0; i < kParts.size(); ++i) {
-    members += fmt::format(R"(,"{}{}":{})", kPrefix, kParts[i],
-                           json::quote(i < parts.size() ? parts[i] : ""));
-  }
-  return fmt::format(
-      R"({{"apiVersion":"v1","kind":"Node","metadata":{{"name":{},"annotations":{{{}}}}}}})",
-      json::quote(node), members);
+  json::Writer out;
+  out.object([&] {
+    out.member("apiVersion", "v1");
+    out.member("kind", "Node");
+    out.object("metadata", [&] {
+      out.member("name", node);
+      out.object("annotations", [&] {
+        out.member(prefix + "full", version);
+        for (std::size_t i = 0; i < kParts.size(); ++i)
+          out.member(fmt::format("{}{}", prefix, kParts[i]), i < parts.size() ? parts[i] : "");
+      });
+    });
+  });
+  return std::move(out).text();
 }
 
 }  // namespace gantry::agent

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/machine_watcher.hpp"
 
+#include "base/core/clock.hpp"
 #include "base/core/text.hpp"
 #include "base/sys/replace_file.hpp"
 
 #include <sys/epoll.h>
 
-#include <fmt/format.h>
-
 namespace gantry::agent {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
-
 constexpr std::string_view kMachineWatcherComponent = "health";
 constexpr std::string_view kSavedHealth = "/run/gantry/health.json";
-constexpr auto kBeat = 2s;                // for states that change only with time
-constexpr int kBeatsBetweenReadings = 5;  // while every GPU is healthy; every beat if one is not
+// For states that change only with time, and for the kernel's list of GPUs: a bit shorter than the
+// sensor's own interval, so that one wake-up serves both.
+constexpr auto kBeat = 1'650ms;
+constexpr int kBeatsBetweenReadings = 6;  // while every GPU is healthy; every beat if one is not
 constexpr auto kLookedAtFor = 5min;       // full readings continue for this time after a scrape
 constexpr auto kFreshEnough = 1s;
 
@@ -25,6 +24,17 @@ std::int64_t now_s() {
   return std::chrono::duration_cast<std::chrono::seconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
+}
+
+// Two views of one machine differ in these parts, which are not offered or prepared.
+model::Inventory without_readings(model::Inventory machine) {
+  for (auto& gpu : machine.gpus) {
+    gpu.telemetry = {};
+    gpu.processes.clear();
+    gpu.health.reasons.clear();
+    if (gpu.health.state != model::HealthState::Lost) gpu.health.state = model::HealthState::Ok;
+  }
+  return machine;
 }
 
 }  // namespace
@@ -59,8 +69,8 @@ Status MachineWatcher::start() {
     boot_id_ = std::string(trim(*boot));
   if (auto text = host_.read(kSavedHealth); text.ok()) {
     if (auto restored = monitor_.restore(*text, boot_id_); !restored.ok())
-      log_.warning(kMachineWatcherComponent,
-                   fmt::format("{} is ignored: {}", kSavedHealth, restored.error().text()));
+      log_.warning(kMachineWatcherComponent, "saved health is ignored",
+                   {{"file", kSavedHealth}, {"err", restored.error()}});
     saved_ = *std::move(text);
   }
   GANTRY_TRY(watch_, loop_.watch(sensor_.fd(), EPOLLIN, [this](std::uint32_t) { on_sensor(); }));
@@ -70,21 +80,47 @@ Status MachineWatcher::start() {
 }
 
 void MachineWatcher::on_sensor() {
+  take_messages();
+  settle();
+}
+
+void MachineWatcher::take_messages() {
   for (auto& message : sensor_.on_readable())
     std::visit([this](auto& part) { take(part); }, message);
-  settle();
 }
 
 void MachineWatcher::take(nvml_child::ViewMessage& message) {
   const auto ahead = std::exchange(ahead_, nullptr);
   auto inventory = ahead ? probe::complete_inventory(host_, std::move(message.nvml), *ahead)
                          : probe::complete_inventory(host_, std::move(message.nvml));
-  if (!inventory.ok()) return log_.error(kMachineWatcherComponent, inventory.error().text());
+  if (!inventory.ok())
+    return log_.error(kMachineWatcherComponent, "cannot read the inventory",
+                      {{"err", inventory.error()}});
+  if (!inventory->driver.nvml_error.empty()) return report_without_nvml(*inventory);
   machine_known_ = true;
-  ++counters_.inventory_changes;
   monitor_.set_inventory(*inventory, now_s());
+  judge_computing(*inventory);
+  const auto before = std::exchange(described_, without_readings(*inventory));
+  if (std::exchange(rechecking_, false) && before == described_) return;
+  ++counters_.inventory_changes;
   callbacks_.machine(*std::move(inventory));
   ask(nvml_child::ReadingDepth::Full);  // so that the first scrape has everything
+}
+
+void MachineWatcher::judge_computing(const model::Inventory& inventory) {
+  const auto facts = health::read_compute_facts(host_, inventory);
+  uvm_loaded_ = facts.uvm_loaded;
+  monitor_.set_obstacles(inventory, health::find_compute_obstacles(inventory, facts), now_s());
+}
+
+// An obstacle can come and go while the list of GPUs stays: a module is loaded or unloaded, the
+// fabric becomes ready. Only /proc/devices is read while all GPUs can compute.
+void MachineWatcher::check_computing() {
+  if (!machine_known_ || rechecking_) return;
+  const bool changed = health::read_compute_facts(host_, {}).uvm_loaded != uvm_loaded_;
+  if (!changed && !monitor_.wants_obstacles()) return;
+  rechecking_ = true;
+  sensor_.request_view();
 }
 
 void MachineWatcher::take(nvml_child::ReadingsMessage& message) {
@@ -98,8 +134,8 @@ void MachineWatcher::take(nvml_child::EventMessage& message) {
   const auto& event = message.event;
   if (event.kind == model::GpuEventKind::Xid) {
     const auto xid = static_cast<unsigned>(event.data);
-    ++counters_.xids[{event.gpu.text, xid}];
-    counters_.last_xid[event.gpu.text] = xid;
+    ++counters_.xids[{event.gpu, xid}];
+    counters_.last_xid[event.gpu] = xid;
   }
   monitor_.on_event(event, now_s());
   if (event.kind == model::GpuEventKind::MigChanged) sensor_.request_view();
@@ -107,26 +143,28 @@ void MachineWatcher::take(nvml_child::EventMessage& message) {
 }
 
 void MachineWatcher::take(nvml_child::StateMessage& message) {
-  const auto text = message.why.empty()
-                        ? std::string(to_string(message.state))
-                        : fmt::format("{}: {}", to_string(message.state), message.why);
+  const auto why = LogField::unless_empty("why", message.why);
   switch (message.state) {
-    case nvml_child::ChildState::Starting: ++counters_.sensor_starts; break;
+    case nvml_child::ChildState::Starting:
+      ++counters_.sensor_starts;
+      start_failed_ = false;
+      break;
     case nvml_child::ChildState::Running:
     case nvml_child::ChildState::Released: break;
     case nvml_child::ChildState::NoDriver:
-      log_.warning(kMachineWatcherComponent, text);
+      log_.warning(kMachineWatcherComponent, "there is no NVIDIA driver", {why});
       monitor_.on_driver_gone(message.why, now_s());
-      if (!machine_known_) machine_without_nvml(message.why);
+      machine_without_nvml(message.why);
       return;
     case nvml_child::ChildState::BackingOff:
       ++counters_.sensor_failures;
-      log_.warning(kMachineWatcherComponent, text);
+      log_.warning(kMachineWatcherComponent, "NVML does not answer, trying again later", {why});
       monitor_.on_nvml_unavailable(message.why, now_s());
-      if (!machine_known_) machine_without_nvml(message.why);
+      if (!start_failed_) machine_without_nvml(message.why);
       return;
   }
-  log_.detail(1, kMachineWatcherComponent, text);
+  log_.detail(1, kMachineWatcherComponent, "NVML process changed its state",
+              {{"state", to_string(message.state)}, why});
 }
 
 void MachineWatcher::take(nvml_child::KernelChangedMessage& /*message*/) {
@@ -134,15 +172,25 @@ void MachineWatcher::take(nvml_child::KernelChangedMessage& /*message*/) {
   sensor_.request_view();
 }
 
-// Without NVML, only the kernel knows the GPUs: they are offered, and the health monitor decides
-// that they cannot be checked.
+// The child ended without an answer, or there is no driver: only the kernel knows the GPUs.
 void MachineWatcher::machine_without_nvml(const std::string& why) {
-  model::Inventory none;
-  none.driver.nvml_error = why.empty() ? "NVML does not answer" : why;
+  if (machine_known_) return;
+  probe::NvmlView none{.inventory = {}, .failure = NVML_ERROR_UNKNOWN};
+  none.inventory.driver.nvml_error = why.empty() ? "NVML does not answer" : why;
   auto inventory = probe::complete_inventory(host_, std::move(none));
-  if (!inventory.ok()) return log_.error(kMachineWatcherComponent, inventory.error().text());
-  monitor_.set_inventory(*inventory, now_s());
-  callbacks_.machine(*std::move(inventory));
+  if (!inventory.ok())
+    return log_.error(kMachineWatcherComponent, "cannot read the inventory",
+                      {{"err", inventory.error()}});
+  report_without_nvml(*inventory);
+}
+
+// A machine that NVML has described stays as it is: the health monitor decides when silence makes
+// its GPUs unhealthy.
+void MachineWatcher::report_without_nvml(const model::Inventory& seen) {
+  start_failed_ = true;
+  if (machine_known_) return;
+  monitor_.set_inventory(seen, now_s());
+  callbacks_.no_nvml(seen);
 }
 
 void MachineWatcher::ask(nvml_child::ReadingDepth depth) {
@@ -156,8 +204,11 @@ void MachineWatcher::request_full_readings() {
 }
 
 void MachineWatcher::on_heartbeat() {
+  take_messages();
   monitor_.on_time(now_s());
-  if (++beats_ % kBeatsBetweenReadings == 0 || monitor_.wants_readings()) {
+  const bool rare = ++beats_ % kBeatsBetweenReadings == 0;
+  if (rare) check_computing();
+  if (rare || monitor_.wants_readings()) {
     const bool looked_at = Clock::now() - looked_ < kLookedAtFor;
     ask(looked_at ? nvml_child::ReadingDepth::Full : nvml_child::ReadingDepth::Vital);
   }
@@ -167,13 +218,15 @@ void MachineWatcher::on_heartbeat() {
 void MachineWatcher::settle() {
   for (const auto& notice : monitor_.take_notices()) callbacks_.notice(notice);
   const auto changes = monitor_.take_changes();
-  for (const auto& change : changes) ++counters_.health_changes[change.after.gpu.text];
+  for (const auto& change : changes) ++counters_.health_changes[change.after.gpu];
   if (!changes.empty()) callbacks_.health();
   auto text = monitor_.saved(boot_id_);
   if (text == saved_) return;
   auto written =
       sys::replace_file(host_.outside(kSavedHealth), text, 0644, sys::Durability::Volatile);
-  if (!written.ok()) return log_.warning(kMachineWatcherComponent, written.error().text());
+  if (!written.ok())
+    return log_.warning(kMachineWatcherComponent, "cannot save the health",
+                        {{"err", written.error()}});
   saved_ = std::move(text);
 }
 

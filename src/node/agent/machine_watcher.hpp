@@ -4,12 +4,12 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "base/log/log.hpp"
 #include "base/sys/host.hpp"
 #include "base/sys/loop.hpp"
 #include "gpu/health/health.hpp"
 #include "gpu/nvml_child/nvml_child.hpp"
 #include "gpu/probe/snapshot.hpp"
-#include "node/agent/log.hpp"
 #include "node/metrics/snapshot.hpp"
 
 #include <functional>
@@ -23,9 +23,12 @@ namespace gantry::agent {
 class MachineWatcher {
  public:
   struct Callbacks {
-    // Called with a complete inventory at the start and whenever GPUs, MIG instances or the driver
-    // change.
+    // Called with a complete inventory when NVML has answered first, and whenever GPUs, MIG
+    // instances or the driver change.
     std::function<void(model::Inventory)> machine;
+    // Called if NVML does not start, until it has answered once. `seen` is what the kernel shows;
+    // its driver.nvml_error says why.
+    std::function<void(const model::Inventory& seen)> no_nvml;
     std::function<void()> health;  // a device became healthy or unhealthy
     std::function<void(const health::HealthNotice&)> notice;
   };
@@ -54,12 +57,16 @@ class MachineWatcher {
                  Callbacks callbacks);
   Status start();
   void on_sensor();
+  void take_messages();
   void take(nvml_child::ViewMessage& message);
   void take(nvml_child::ReadingsMessage& message);
   void take(nvml_child::EventMessage& message);
   void take(nvml_child::StateMessage& message);
   void take(nvml_child::KernelChangedMessage& message);
   void machine_without_nvml(const std::string& why);
+  void report_without_nvml(const model::Inventory& seen);
+  void judge_computing(const model::Inventory& inventory);
+  void check_computing();
   void ask(nvml_child::ReadingDepth depth);
   void on_heartbeat();
   void settle();  // reports what changed, and saves it
@@ -73,13 +80,17 @@ class MachineWatcher {
   Callbacks callbacks_;
   std::shared_ptr<const probe::PrefetchedFacts> ahead_;  // used until the first view
   model::Readings readings_;
+  model::Inventory described_;  // by NVML last, without readings
+  bool uvm_loaded_ = true;
+  bool rechecking_ = false;  // a view was requested only to judge the GPUs again
   std::string boot_id_;
   std::string saved_;  // the health that is saved on disk
   sys::Loop::Watch watch_;
   sys::Loop::Timer beat_;
   std::chrono::steady_clock::time_point asked_;
   std::chrono::steady_clock::time_point looked_;  // the last time that a client read the metrics
-  bool machine_known_ = false;
+  bool machine_known_ = false;                    // NVML has answered once
+  bool start_failed_ = false;  // the child that runs or ran last said that NVML does not start
   int beats_ = 0;
 };
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/metrics_server.hpp"
 
+#include "net/prometheus/metrics_writer.hpp"
 #include "node/metrics/pages.hpp"
-
-#include <fmt/format.h>
 
 namespace gantry::agent {
 namespace {
@@ -47,7 +46,7 @@ http::Response MetricsServer::metrics(Kind kind) {
   const auto before = std::chrono::steady_clock::now();
   const auto snapshot = source_.snapshot();
   http::Response page{
-      .headers = {{"Content-Type", std::string(metrics::kContentType)}},
+      .headers = {{"Content-Type", std::string(prometheus::kContentType)}},
       .body = kind == Kind::Gke ? metrics::gke_page(snapshot) : metrics::dcgm_page(snapshot)};
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
   counters_.scrape_seconds[kind == Kind::Gke ? "gke" : "dcgm"].add(took.count());
@@ -78,14 +77,14 @@ void MetricsServer::serve(std::int64_t port, Kind kind) {
   auto server =
       http::Server::start(page_server_options(static_cast<std::uint16_t>(port)), routes(kind));
   if (!server.ok()) {
-    log_.warning(kPagesComponent, fmt::format("metrics are not served on port {} yet: {}", port,
-                                              server.error().text()));
+    log_.warning(kPagesComponent, "metrics are not served yet, trying again",
+                 {{"port", port}, {"err", server.error()}});
     retries_[kind] = loop_.after(kRetry, [this, port, kind] { serve(port, kind); });
     return;
   }
   if (kind != Kind::Probes)
-    log_.info(kPagesComponent,
-              fmt::format("serving metrics on port {}, path /metrics", (*server)->port()));
+    log_.info(kPagesComponent, "serving metrics",
+              {{"port", (*server)->port()}, {"path", "/metrics"}});
   servers_.push_back(*std::move(server));
 }
 

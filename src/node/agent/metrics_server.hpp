@@ -4,9 +4,9 @@
 // is, so a loop that hangs answers no probe.
 #pragma once
 
+#include "base/log/log.hpp"
 #include "base/sys/loop.hpp"
 #include "net/http/server.hpp"
-#include "node/agent/log.hpp"
 #include "node/metrics/snapshot.hpp"
 
 #include <functional>

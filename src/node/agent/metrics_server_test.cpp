@@ -30,7 +30,7 @@ std::uint16_t free_port() {
 
 TEST(MetricsServer, AreMadeInTheAgentsLoop) {
   const auto loop = *sys::Loop::make();
-  const Log log(options::LogFormat::Text);
+  const Log log(LogForm::Klog);
   metrics::AgentCounters counters;
   std::atomic<std::thread::id> made_in{};
   const auto port = free_port();

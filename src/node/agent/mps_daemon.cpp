@@ -44,7 +44,9 @@ class Daemons {
   WakeReason one_configuration() {
     while (true) {
       const auto started = start();
-      if (!started.ok()) with_.log.error(kMpsDaemonComponent, started.error().text());
+      if (!started.ok())
+        with_.log.error(kMpsDaemonComponent, "cannot start the MPS daemons",
+                        {{"err", started.error()}});
       const auto woken =
           signals_.wait(started.ok() && running_.empty() ? options::kInfinite : kAgain);
       if (woken != WakeReason::Time) return woken;
@@ -61,7 +63,7 @@ class Daemons {
     if (plans.empty()) {
       if (!std::exchange(idle_, true))
         with_.log.info(kMpsDaemonComponent,
-                       "no GPU is shared with MPS: waiting for another configuration");
+                       "no GPU is shared with MPS, waiting for another configuration");
       return {};
     }
     idle_ = false;
@@ -74,7 +76,7 @@ class Daemons {
     for (const auto& plan : plans) {
       if (!first && control_->check(plan.resource).ok()) continue;
       GANTRY_CHECK(control_->start(plan));
-      with_.log.info(kMpsDaemonComponent, fmt::format("{}: its MPS daemon answers", plan.resource));
+      with_.log.info(kMpsDaemonComponent, "MPS daemon answers", {{"resource", plan.resource}});
     }
     running_ = std::move(plans);
     return control_->set_ready(true);
@@ -84,11 +86,15 @@ class Daemons {
     if (!control_) return;
     for (const auto& plan : running_) {
       const auto stopped = control_->stop(plan);
-      if (!stopped.ok()) with_.log.warning(kMpsDaemonComponent, stopped.error().text());
+      if (!stopped.ok())
+        with_.log.warning(kMpsDaemonComponent, "cannot stop the MPS daemon",
+                          {{"resource", plan.resource}, {"err", stopped.error()}});
     }
     running_.clear();
     const auto hidden = control_->set_ready(false);
-    if (!hidden.ok()) with_.log.warning(kMpsDaemonComponent, hidden.error().text());
+    if (!hidden.ok())
+      with_.log.warning(kMpsDaemonComponent, "cannot mark MPS as not ready",
+                        {{"err", hidden.error()}});
   }
 
   MpsDaemonOptions with_;

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "base/log/log.hpp"
 #include "base/sys/host.hpp"
-#include "node/agent/log.hpp"
 #include "node/options/options.hpp"
 
 #include <functional>

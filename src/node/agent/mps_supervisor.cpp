@@ -13,7 +13,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::string_view kMpsSupervisorComponent = "mps";
-constexpr auto kLook = 5s;  // between two checks of the daemons, and two attempts to start one
+constexpr std::chrono::milliseconds kCheckInterval =
+    5s;  // between two checks of the daemons, and two attempts to start one
 
 mps::RunMode enter_of(const sys::Host& host) {
   return driver_dir::simulated_engine_root(host).empty() ? mps::RunMode::Chroot
@@ -33,15 +34,11 @@ MpsSupervisor::MpsSupervisor(sys::Loop& loop, const sys::Host& host, Log log,
       host_(host),
       log_(std::move(log)),
       on_change_(std::move(on_change)),
-      thread_([this] { work(); }) {}
-
-MpsSupervisor::~MpsSupervisor() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
+      task_({.name = "mps"}, [this](const std::stop_token&) -> Status {
+        work();
+        return {};
+      }) {
+  task_.start();
 }
 
 void MpsSupervisor::want(std::vector<mps::DaemonPlan> plans, const std::string& mps_root) {
@@ -51,8 +48,8 @@ void MpsSupervisor::want(std::vector<mps::DaemonPlan> plans, const std::string& 
   DesiredDaemons desired{std::move(plans), mps_root};
   if (desired == desired_) return;
   desired_ = std::move(desired);
-  ++desired_version_;
-  wake_.notify_one();
+  task_.set_period(desired_.plans.empty() ? std::nullopt : std::optional(kCheckInterval));
+  task_.wake();
 }
 
 bool MpsSupervisor::all_ready(const States& states) {
@@ -70,38 +67,28 @@ void MpsSupervisor::withdraw_unready(resources::Offer& offer) const {
 }
 
 void MpsSupervisor::work() {
-  std::unique_lock lock(mutex_);
-  std::uint64_t done = 0;
-  DesiredDaemons before;
-  while (!ending_) {
-    const bool nothing = desired_.plans.empty();
-    const auto news = [&] { return ending_ || desired_version_ != done; };
-    if (nothing) {
-      wake_.wait(lock, news);
-    } else {
-      wake_.wait_for(lock, kLook, news);
-    }
-    if (ending_) return;
-    done = desired_version_;
-    const auto desired = desired_;
-    lock.unlock();
-    tell(serve(desired, before));
-    before = desired;
-    lock.lock();
+  DesiredDaemons desired;
+  {
+    const std::lock_guard lock(mutex_);
+    desired = desired_;
   }
+  if (desired.plans.empty() && before_.plans.empty()) return;
+  tell(serve(desired, before_));
+  before_ = std::move(desired);
 }
 
 // The state of each daemon after this round.
 MpsSupervisor::States MpsSupervisor::serve(const DesiredDaemons& desired,
                                            const DesiredDaemons& before) {
   States states;
-  if (before.plans.empty() && desired.plans.empty()) return states;
   const auto control = mps::ControlDaemon::find(
       host_, desired.root.empty() ? before.root : desired.root, enter_of(host_));
   for (const auto& plan : before.plans) {
     if (!control.ok() || has(desired.plans, plan.resource)) continue;
     const auto stopped = control->stop(plan);
-    if (!stopped.ok()) log_.warning(kMpsSupervisorComponent, stopped.error().text());
+    if (!stopped.ok())
+      log_.warning(kMpsSupervisorComponent, "cannot stop the MPS daemon",
+                   {{"resource", plan.resource}, {"err", stopped.error()}});
   }
   for (const auto& plan : desired.plans) {
     auto& state = states[plan.resource];
@@ -118,7 +105,9 @@ MpsSupervisor::States MpsSupervisor::serve(const DesiredDaemons& desired,
   }
   if (control.ok()) {
     const auto shown = control->set_ready(!states.empty() && all_ready(states));
-    if (!shown.ok()) log_.warning(kMpsSupervisorComponent, shown.error().text());
+    if (!shown.ok())
+      log_.warning(kMpsSupervisorComponent, "cannot mark whether MPS is ready",
+                   {{"err", shown.error()}});
   }
   return states;
 }
@@ -131,9 +120,10 @@ void MpsSupervisor::tell(States states) {
       const auto known = states_.find(resource);
       if (known == states_.end() || known->second.why == state.why) continue;
       if (state.why.empty()) {
-        log_.info(kMpsSupervisorComponent, fmt::format("{}: its MPS daemon answers", resource));
+        log_.info(kMpsSupervisorComponent, "MPS daemon answers", {{"resource", resource}});
       } else {
-        log_.error(kMpsSupervisorComponent, fmt::format("{}: {}", resource, state.why));
+        log_.error(kMpsSupervisorComponent, "MPS daemon does not answer",
+                   {{"resource", resource}, {"err", state.why}});
       }
       known->second = state;
       changed = true;

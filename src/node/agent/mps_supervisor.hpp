@@ -3,19 +3,18 @@
 // seconds. A resource is offered only while its daemon answers.
 #pragma once
 
+#include "base/log/log.hpp"
+#include "base/sys/background_task.hpp"
 #include "base/sys/host.hpp"
 #include "base/sys/loop.hpp"
-#include "node/agent/log.hpp"
 #include "node/resources/resources.hpp"
 #include "sharing/mps/control_daemon.hpp"
 #include "sharing/mps/daemon_plan.hpp"
 
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace gantry::agent {
@@ -24,7 +23,8 @@ class MpsSupervisor {
  public:
   // `on_change` is called in the loop when a daemon becomes ready or stops being ready.
   MpsSupervisor(sys::Loop& loop, const sys::Host& host, Log log, std::function<void()> on_change);
-  ~MpsSupervisor();  // the daemons keep running for their clients, and the next agent finds them
+  ~MpsSupervisor() =
+      default;  // the daemons keep running for their clients, and the next agent finds them
   MpsSupervisor(const MpsSupervisor&) = delete;
   MpsSupervisor& operator=(const MpsSupervisor&) = delete;
 
@@ -63,11 +63,9 @@ class MpsSupervisor {
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 
   std::mutex mutex_;
-  std::condition_variable wake_;
-  DesiredDaemons desired_;  // written only by the loop
-  std::uint64_t desired_version_ = 0;
-  bool ending_ = false;
-  std::thread thread_;  // last, because it uses everything above
+  DesiredDaemons desired_;    // written only by the loop
+  DesiredDaemons before_;     // of the last round; used only by the task
+  sys::BackgroundTask task_;  // last, because it uses everything above
 };
 
 }  // namespace gantry::agent

@@ -1,65 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/node_objects.hpp"
 
-#include "base/json/document.hpp"
+#include "base/json/writer.hpp"
+#include "gpu/health/health_message.hpp"
 
 #include <fmt/format.h>
 
-#include <map>
+#include <utility>
 
 namespace gantry::agent {
-namespace {
-
-// Of a DeviceHealth or a HealthNotice.
-template <class About>
-const std::string& name_of(const About& about) {
-  return about.mig.text.empty() ? about.gpu.text : about.mig.text;
-}
-
-// An event that affects several GPUs at once (the driver was unloaded) is described once.
-std::string describe_health(const std::vector<model::DeviceHealth>& health) {
-  std::map<std::string, std::vector<std::string>> names;  // by problem
-  for (const auto& device : health) {
-    if (device.usable) continue;
-    const auto remedy =
-        device.remedy.empty() ? std::string() : fmt::format(" (remedy: {})", device.remedy);
-    names[device.cause + remedy].push_back(name_of(device));
-  }
-  std::string text;
-  for (const auto& [wrong, which] : names) {
-    text += text.empty() ? "" : "; ";
-    text += which.size() > 1 && which.size() == health.size()
-                ? fmt::format("all {} GPUs: {}", which.size(), wrong)
-                : fmt::format("{}: {}", fmt::join(which, ", "), wrong);
-  }
-  return text;
-}
-
-}  // namespace
 
 std::string node_with_labels(const std::string& node, const labels::Labels& labels) {
-  std::string members;
-  for (const auto& [key, value] : labels)
-    members +=
-        fmt::format("{}{}:{}", members.empty() ? "" : ",", json::quote(key), json::quote(value));
-  return fmt::format(
-      R"({{"apiVersion":"v1","kind":"Node","metadata":{{"name":{},"labels":{{{}}}}}}})",
-      json::quote(node), members);
+  json::Writer out;
+  out.object([&] {
+    out.member("apiVersion", "v1");
+    out.member("kind", "Node");
+    out.object("metadata", [&] {
+      out.member("name", node);
+      out.object("labels", labels);
+    });
+  });
+  return std::move(out).text();
 }
 
 std::string describe(const health::HealthNotice& notice) {
-  const auto& which = name_of(notice);
-  auto text = which.empty() ? notice.text : fmt::format("{}: {}", which, notice.text);
-  if (!notice.remedy.empty()) text += fmt::format(" (remedy: {})", notice.remedy);
-  return text;
+  const auto& which = notice.mig.text.empty() ? notice.gpu.text : notice.mig.text;
+  const auto text = which.empty() ? notice.text : fmt::format("{}: {}", which, notice.text);
+  return text + health::format_remedy(notice.remedy);
 }
 
 std::string node_event(const std::string& node, const health::HealthNotice& notice,
                        unsigned number) {
   return kube::to_json(
       {.kind = "Node",
-       .name = node,
-       .uid = node,
+       .object = {.uid = node, .name = node},
        .type = notice.critical ? kube::EventType::Warning : kube::EventType::Normal,
        .reason = notice.xid ? "XIDError" : "GPUHealth",
        .message = describe(notice),
@@ -68,15 +42,35 @@ std::string node_event(const std::string& node, const health::HealthNotice& noti
       number);
 }
 
+std::string to_patch(const NodeCondition& condition) {
+  json::Writer out;
+  out.object([&] {
+    out.object("status", [&] {
+      out.array("conditions", [&] {
+        out.object([&] {
+          out.member("type", condition.type);
+          out.member("status", condition.status);
+          out.member("reason", condition.reason);
+          out.member("message", condition.message);
+          out.member("lastHeartbeatTime", kube::format_utc(condition.seen_s));
+          out.member("lastTransitionTime", kube::format_utc(condition.changed_s));
+        });
+      });
+    });
+  });
+  return std::move(out).text();
+}
+
 std::string health_condition(const std::vector<model::DeviceHealth>& health, std::int64_t now_s,
                              std::int64_t changed_s) {
-  const auto bad = describe_health(health);
-  return fmt::format(
-      R"({{"status":{{"conditions":[{{"type":"{}","status":"{}","reason":"{}","message":{},)"
-      R"("lastHeartbeatTime":"{}","lastTransitionTime":"{}"}}]}}}})",
-      kCondition, bad.empty() ? "True" : "False", bad.empty() ? "AllGPUsUsable" : "GPUsUnusable",
-      json::quote(bad.empty() ? "all GPUs of this node are healthy" : kube::truncate_message(bad)),
-      kube::format_utc(now_s), kube::format_utc(changed_s));
+  const auto bad = health::to_message(health);
+  return to_patch(
+      {.type = kCondition,
+       .status = bad.empty() ? "True" : "False",
+       .reason = bad.empty() ? "AllGPUsUsable" : "GPUsUnusable",
+       .message = bad.empty() ? "all GPUs of this node are healthy" : kube::truncate_message(bad),
+       .seen_s = now_s,
+       .changed_s = changed_s});
 }
 
 }  // namespace gantry::agent

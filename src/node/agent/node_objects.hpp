@@ -28,6 +28,17 @@ std::string describe(const health::HealthNotice& notice);
 std::string node_event(const std::string& node, const health::HealthNotice& notice,
                        unsigned number);
 
+struct NodeCondition {
+  std::string_view type;
+  std::string_view status;
+  std::string reason;
+  std::string message;
+  std::int64_t seen_s = 0;
+  std::int64_t changed_s = 0;
+};
+// A strategic merge patch of the node's status.
+std::string to_patch(const NodeCondition& condition);
+
 // status.conditions[GPUsHealthy], as a strategic merge patch of the node's status.
 std::string health_condition(const std::vector<model::DeviceHealth>& health, std::int64_t now_s,
                              std::int64_t changed_s);

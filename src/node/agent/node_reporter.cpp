@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/node_reporter.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace gantry::agent {
@@ -19,21 +17,23 @@ NodeReporter::NodeReporter(kube::ClientConfig access, Options options, Log log)
     : api_(std::move(access)),
       options_(std::move(options)),
       log_(std::move(log)),
-      thread_([this] { work(); }) {}
-
-NodeReporter::~NodeReporter() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
+      task_({.name = "node reports",
+             .retry = {.first = 1s, .max = 60s},
+             .on_error =
+                 [this](const Error& error, std::chrono::milliseconds retry_in) {
+                   log_.warning(
+                       kReporterComponent, "cannot report to the API server, trying again",
+                       {{"err", error},
+                        {"retry_s", duration_cast<std::chrono::seconds>(retry_in).count()}});
+                 }},
+            [this](const std::stop_token&) { return work(); }) {
+  task_.start();
 }
 
 void NodeReporter::labels(labels::Labels labels) {
   const std::lock_guard lock(mutex_);
   pending_.labels = std::move(labels);
-  wake_.notify_one();
+  task_.wake();
 }
 
 void NodeReporter::health(const std::vector<model::DeviceHealth>& health, std::int64_t now_s) {
@@ -44,7 +44,7 @@ void NodeReporter::health(const std::vector<model::DeviceHealth>& health, std::i
   if (healthy != healthy_ || changed_s_ == 0) changed_s_ = now_s;
   healthy_ = healthy;
   pending_.condition = health_condition(health, now_s, changed_s_);
-  wake_.notify_one();
+  task_.wake();
 }
 
 void NodeReporter::event(const health::HealthNotice& notice) {
@@ -58,20 +58,20 @@ void NodeReporter::event(const health::HealthNotice& notice) {
     pending_.events.push_back(node_event(options_.node, notice, ++events_));
   }
   if (pending_.events.size() > kMaxWaitingEvents) pending_.events.pop_front();
-  wake_.notify_one();
+  task_.wake();
 }
 
 void NodeReporter::driver_version(std::string_view version) {
   const std::lock_guard lock(mutex_);
   pending_.annotations = driver_annotations(options_.node, version);
-  wake_.notify_one();
+  task_.wake();
 }
 
 void NodeReporter::beat(std::int64_t now_s) {
   const std::lock_guard lock(mutex_);
   if (xids_.empty()) return;
   set_gke_condition(now_s);
-  wake_.notify_one();
+  task_.wake();
 }
 
 void NodeReporter::set_gke_condition(std::int64_t now_s) {
@@ -95,31 +95,23 @@ Status NodeReporter::clear_previous_boot() {
   return {};
 }
 
-void NodeReporter::work() {
-  auto pause = 1s;
-  std::unique_lock lock(mutex_);
-  while (!ending_) {
-    wake_.wait(lock, [this] { return ending_ || !pending_.empty(); });
-    if (ending_) return;
-    auto todo = std::exchange(pending_, {});
-    lock.unlock();
-    const auto told = tell(todo);
-    lock.lock();
-    if (told.ok()) {
-      pause = 1s;
-      continue;
-    }
-    log_.warning(kReporterComponent,
-                 fmt::format("{}; trying again in {} s", told.error().text(), pause.count()));
-    // Newer values win; values that were not sent are sent later.
-    if (!pending_.labels) pending_.labels = std::move(todo.labels);
-    if (pending_.condition.empty()) pending_.condition = std::move(todo.condition);
-    if (pending_.annotations.empty()) pending_.annotations = std::move(todo.annotations);
-    pending_.events.insert(pending_.events.begin(), todo.events.begin(), todo.events.end());
-    while (pending_.events.size() > kMaxWaitingEvents) pending_.events.pop_front();
-    wake_.wait_for(lock, pause, [this] { return ending_; });
-    pause = std::min(pause * 2, std::chrono::seconds(60));
+Status NodeReporter::work() {
+  PendingReport todo;
+  {
+    const std::lock_guard lock(mutex_);
+    todo = std::exchange(pending_, {});
   }
+  if (todo.empty()) return {};
+  auto told = tell(todo);
+  if (told.ok()) return {};
+  // Newer values win; values that were not sent are sent later.
+  const std::lock_guard lock(mutex_);
+  if (!pending_.labels) pending_.labels = std::move(todo.labels);
+  if (pending_.condition.empty()) pending_.condition = std::move(todo.condition);
+  if (pending_.annotations.empty()) pending_.annotations = std::move(todo.annotations);
+  pending_.events.insert(pending_.events.begin(), todo.events.begin(), todo.events.end());
+  while (pending_.events.size() > kMaxWaitingEvents) pending_.events.pop_front();
+  return told;
 }
 
 // Removes what was sent from `todo`. One refused request does not hold back the others.
@@ -165,8 +157,8 @@ Status NodeReporter::report_labels(const labels::Labels& labels) {
                                          node_with_labels(options_.node, labels)));
   label_target_known_ =
       true;  // not before: a server that was unreachable has not said which kinds it knows
-  log_.info(kReporterComponent,
-            fmt::format("wrote {} labels to node {}", labels.size(), options_.node));
+  log_.info(kReporterComponent, "wrote labels to the node",
+            {{"labels", labels.size()}, {"node", options_.node}});
   return {};
 }
 
@@ -177,15 +169,16 @@ Status NodeReporter::report_node_feature(const labels::Labels& labels) {
     // Without permission to read pods, the object stays after we are gone; this is logged once.
     if (!owners.ok()) {
       if (owners.error().code() == Errc::Busy) return owners.error();
-      log_.warning(kReporterComponent, owners.error().text());
+      log_.warning(kReporterComponent, "cannot find the owner of this pod",
+                   {{"err", owners.error()}});
     } else {
       object.owners = *std::move(owners);
     }
     object_ = std::move(object);
   }
   GANTRY_CHECK(apply_features(api_, *object_, labels));
-  log_.info(kReporterComponent, fmt::format("wrote {} labels to NodeFeature {}", labels.size(),
-                                            labels::node_feature_name(options_.node)));
+  log_.info(kReporterComponent, "wrote labels to a NodeFeature",
+            {{"labels", labels.size()}, {"object", labels::node_feature_name(options_.node)}});
   return {};
 }
 

@@ -5,19 +5,18 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "base/log/log.hpp"
+#include "base/sys/background_task.hpp"
 #include "net/kube/api.hpp"
 #include "node/agent/feature_owners.hpp"
 #include "node/agent/gke_objects.hpp"
-#include "node/agent/log.hpp"
 #include "node/agent/node_objects.hpp"
 
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 
 namespace gantry::agent {
 
@@ -37,7 +36,7 @@ class NodeReporter {
   };
 
   NodeReporter(kube::ClientConfig access, Options options, Log log);
-  ~NodeReporter();  // waits until a call in progress has ended
+  ~NodeReporter() = default;  // waits until a call in progress has ended
   NodeReporter(const NodeReporter&) = delete;
   NodeReporter& operator=(const NodeReporter&) = delete;
 
@@ -58,7 +57,7 @@ class NodeReporter {
     }
   };
 
-  void work();
+  Status work();
   Status tell(PendingReport& todo);
   Status clear_previous_boot();
   void set_gke_condition(std::int64_t now_s);
@@ -78,10 +77,8 @@ class NodeReporter {
   bool boot_known_ = false;
 
   std::mutex mutex_;
-  std::condition_variable wake_;
   PendingReport pending_;
-  bool ending_ = false;
-  std::thread thread_;  // last, because it uses everything above
+  sys::BackgroundTask task_;  // last, because it uses everything above
 };
 
 }  // namespace gantry::agent

@@ -67,8 +67,7 @@ TEST(NodeReporter, WhatIsRefusedKeepsNothingElseBack) {
   const NarrowServer server;
   kube::ClientConfig access;
   access.server = *http::parse_url(fmt::format("http://127.0.0.1:{}", server.port()));
-  NodeReporter reporter(access, {.node = "n"},
-                        Log(options::LogFormat::Text, 0, [](std::string_view) {}));
+  NodeReporter reporter(access, {.node = "n"}, Log(LogForm::Klog, 0, [](std::string_view) {}));
   reporter.labels({{"nvidia.com/gpu.count", "8"}});
   reporter.health({}, 1);
   reporter.event({.gpu = {"GPU-1"}, .text = "ill", .at_unix_s = 1});

@@ -58,10 +58,11 @@ bool OwnershipFilter::open() {
   if (!ledger.ok()) {
     const auto& why = ledger.error();
     if (std::exchange(reported_, why.text()) != why.text() && why.code() != Errc::Busy)
-      log_.error(kOwnershipComponent, why.text());
+      log_.error(kOwnershipComponent, "cannot open the ownership ledger", {{"err", why}});
     return false;
   }
-  for (const auto& note : ledger->notes()) log_.warning(kOwnershipComponent, note);
+  for (const auto& note : ledger->notes())
+    log_.warning(kOwnershipComponent, "the ownership ledger was repaired", {{"why", note}});
   ledger_.emplace(*std::move(ledger));
   return true;
 }

@@ -4,9 +4,9 @@
 // offer would use.
 #pragma once
 
+#include "base/log/log.hpp"
 #include "base/sys/host.hpp"
 #include "gpu/ownership/ownership_store.hpp"
-#include "node/agent/log.hpp"
 #include "node/resources/resources.hpp"
 
 #include <chrono>

@@ -41,7 +41,7 @@ class OwnershipTest : public testing::Test {
   test::Tree tree_;
   sys::Host host_ = tree_.host();
   std::string logged_;
-  Log log_{options::LogFormat::Text, 0, [this](std::string_view line) { logged_ += line; }};
+  Log log_{LogForm::Klog, 0, [this](std::string_view line) { logged_ += line; }};
   OwnershipFilter ownership_{host_, log_};
   OwnershipFilter::Clock::time_point now_ = OwnershipFilter::Clock::now();
   std::vector<std::string> notes_;

@@ -4,7 +4,6 @@
 #include "gpu/health/health.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -78,13 +77,13 @@ void Plugins::offer(std::shared_ptr<const CurrentOffer> offering,
     const bool is_new = !plugins_.contains(resource.name);
     auto& plugin = plugin_of(resource.name);
     list(plugin, listed(resource, offering_->offer.shared, health));
-    log_.info(kPluginsComponent,
-              fmt::format("{}: {} devices", resource.name, resource.devices.size()));
+    log_.info(kPluginsComponent, "offering devices",
+              {{"resource", resource.name}, {"devices", resource.devices.size()}});
     if (is_new) registrar_.add(plugin);
   }
   for (const auto& [name, plugin] : plugins_) {
     if (offering_->preferences.contains(name)) continue;
-    log_.info(kPluginsComponent, fmt::format("{}: has no more devices", name));
+    log_.info(kPluginsComponent, "no more devices", {{"resource", name}});
     list(*plugin, {});
   }
 }
@@ -110,7 +109,7 @@ kubelet::PluginCallbacks Plugins::decisions_for(const std::string& resource) {
 
 Result<model::ContainerAllocateResponse> Plugins::allocate(const std::string& resource,
                                                            const kubelet::DeviceIds& ids) {
-  log_.info(kPluginsComponent, fmt::format("Allocate {}: {}", resource, fmt::join(ids, ", ")));
+  log_.info(kPluginsComponent, "Allocate", {{"resource", resource}, {"ids", ids}});
   return offering_->answers.answer(resource, ids);
 }
 
@@ -137,8 +136,10 @@ void Plugins::count(const kubelet::CallReport& report) {
     counters_.pre_start_seconds[resource].add(seconds);
   }
   if (!ok)
-    log_.error(kPluginsComponent,
-               fmt::format("{} {}: {}", report.method, report.resource, report.outcome.message));
+    log_.error(kPluginsComponent, "call failed",
+               {{"method", report.method},
+                {"resource", report.resource},
+                {"err", report.outcome.message}});
 }
 
 void Plugins::on_registrar(const kubelet::RegistrarEvent& event) {
@@ -146,24 +147,27 @@ void Plugins::on_registrar(const kubelet::RegistrarEvent& event) {
   if (gke_log_ != nullptr)
     gke_log_->registrar(event, event.resource.empty() ? std::vector<kubelet::ListedDevice>{}
                                                       : plugin_of(event.resource).devices());
-  auto text = std::string(to_string(event.what));
-  for (const auto* part : {&event.resource, &event.endpoint, &event.text}) {
-    if (!part->empty()) text += " " + *part;
-  }
+  const LogField resource{"resource", event.resource};
+  const LogField endpoint{"endpoint", event.endpoint};
+  const auto why = LogField::unless_empty("why", event.text);
   switch (event.what) {
     case Registered:
       ++counters_.registrations[{event.resource, metrics::Outcome::Ok}];
-      return log_.info(kPluginsComponent, text);
+      return log_.info(kPluginsComponent, "registered with the kubelet", {resource, endpoint});
     case NotRegistered:
       ++counters_.registrations[{event.resource, metrics::Outcome::Error}];
-      return log_.warning(kPluginsComponent, text);
+      return log_.warning(kPluginsComponent, "not registered, trying again", {resource, why});
     case Disconnected:
+      return log_.warning(kPluginsComponent, "kubelet disconnected, registering again", {resource});
     case OutOfSync:
-    case SocketRemoved: return log_.warning(kPluginsComponent, text);
-    case Waiting:
-    case Found: return log_.info(kPluginsComponent, text);
-    case Serving:
-    case Watched: return log_.detail(1, kPluginsComponent, text);
+      return log_.warning(kPluginsComponent, "kubelet has a different list", {resource, why});
+    case SocketRemoved:
+      return log_.warning(kPluginsComponent, "plugin socket was removed", {resource});
+    case Waiting: return log_.info(kPluginsComponent, "waiting for the kubelet", {why});
+    case Found: return log_.info(kPluginsComponent, "kubelet found", {{"socket", event.text}});
+    case Serving: return log_.detail(1, kPluginsComponent, "serving", {resource, endpoint});
+    case Watched:
+      return log_.detail(1, kPluginsComponent, "kubelet reads the list of devices", {resource});
   }
 }
 

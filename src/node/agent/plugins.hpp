@@ -4,10 +4,10 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "base/log/log.hpp"
 #include "base/sys/loop.hpp"
 #include "node/agent/current_offer.hpp"
 #include "node/agent/gke_log.hpp"
-#include "node/agent/log.hpp"
 #include "node/kubelet/plugin.hpp"
 #include "node/kubelet/pod_resources.hpp"
 #include "node/kubelet/registrar.hpp"

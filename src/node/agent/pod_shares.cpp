@@ -47,9 +47,8 @@ PodShares::PodShares(sys::Loop& loop, const sys::Host& host, Options options, co
       options_(std::move(options)),
       log_(log),
       pods_([this](const Error& error, std::chrono::milliseconds retry_in) {
-        log_.warning(kSlotsComponent,
-                     fmt::format("cannot read the pods of this node: {}; trying again in {} s",
-                                 error.text(), retry_in.count() / 1000));
+        log_.warning(kSlotsComponent, "cannot read the pods of this node, trying again",
+                     {{"err", error}, {"retry_s", retry_in.count() / 1000}});
       }),
       provisioner_({.host = host_,
                     .share_daemon = options_.share_daemon,
@@ -57,12 +56,7 @@ PodShares::PodShares(sys::Loop& loop, const sys::Host& host, Options options, co
                     .pod = [this](const std::string& uid) { return pod(uid); },
                     .pods = [this] { return pods_.all(); },
                     .unix_ns = unix_ns,
-                    .note =
-                        [this](std::string_view what) {
-                          if (reported_.size() > 1000) reported_.clear();
-                          if (reported_.insert(std::string(what)).second)
-                            log_.info(kSlotsComponent, what);
-                        }}) {
+                    .note = [this](const pod_shares::ShareNote& note) { report(note); }}) {
   if (!options_.access) return;
   api_.emplace(*options_.access, kApiPatience);
   patcher_ = std::make_unique<PodPatcher>(*options_.access, log_);
@@ -75,6 +69,26 @@ PodShares::PodShares(sys::Loop& loop, const sys::Host& host, Options options, co
 
 PodShares::~PodShares() {
   *here_ = false;
+}
+
+// Logs each note once: the provisioner tries again and again.
+void PodShares::report(const pod_shares::ShareNote& note) {
+  constexpr std::size_t kMostReported = 1000;
+  if (reported_.size() > kMostReported) reported_.clear();
+  if (!reported_.insert(note).second) return;
+  using enum pod_shares::ShareNote::Kind;
+  switch (note.what) {
+    case Placed:
+      return log_.info(kSlotsComponent, "pod had no placement, this agent chose its GPU",
+                       {{"pod", note.pod}});
+    case Removed:
+      return log_.info(kSlotsComponent, "removed a share",
+                       {{"pod_uid", note.pod}, {"container", note.container}});
+    case NotRemoved:
+      return log_.warning(
+          kSlotsComponent, "cannot remove a share",
+          {{"pod_uid", note.pod}, {"container", note.container}, {"err", note.error}});
+  }
 }
 
 void PodShares::set_machine(pod_shares::NodeSnapshot machine) {
@@ -95,6 +109,22 @@ Result<std::string> PodShares::pod(const std::string& uid) {
                  "the pod says which GPU it has, and the agent has no API server to read the pod "
                  "from; give the agent a --kubeconfig, or run it as a pod of the cluster");
   }
+  // The worker does one thing after the other: containers that have their share already must not
+  // wait for each pod that cannot be read.
+  if (Clock::now() < ask_again_) {
+    return Error(Errc::Busy,
+                 "the pod says which GPU it has, and the pod cannot be read now: the API server "
+                 "did not answer in time; it is asked again in a few seconds");
+  }
+  auto read = read_pod(uid);
+  if (!read.ok() && read.error().code() == Errc::Timeout) {
+    ask_again_ = Clock::now() + kApiPatience;
+    return Error(Errc::Busy, read.error().text());
+  }
+  return read;
+}
+
+Result<std::string> PodShares::read_pod(const std::string& uid) {
   std::string found;
   const auto read = kube::each_page(*api_, pods_of(options_.node), [&](json::Value list) {
     for (const auto item : list["items"]) {
@@ -102,7 +132,8 @@ Result<std::string> PodShares::pod(const std::string& uid) {
     }
   });
   if (!read.ok()) {
-    return Error(Errc::Busy,
+    const bool late = read.error().code() == Errc::Timeout;
+    return Error(late ? Errc::Timeout : Errc::Busy,
                  fmt::format("the pod says which GPU it has, and the pod cannot be read now: {}",
                              read.error().text()));
   }
@@ -121,11 +152,10 @@ void PodShares::fill(pod_shares::ContainerStart start, kubelet::PreStartRequest 
 void PodShares::fill_now(const pod_shares::ContainerStart& start, std::uint64_t number) {
   auto filled = provisioner_.provision(machine(), start);
   if (filled.ok()) {
-    std::string names;
-    for (const auto& container : start.containers)
-      names += fmt::format("{}{}", names.empty() ? "" : ", ", container.name);
-    log_.info(kSlotsComponent,
-              fmt::format("pod {} container {}: its share is ready", start.pod_uid, names));
+    std::vector<std::string> names;
+    for (const auto& container : start.containers) names.push_back(container.name);
+    log_.info(kSlotsComponent, "share is ready",
+              {{"pod_uid", start.pod_uid}, {"containers", names}});
     for (auto& patch : *filled) {
       if (patcher_) patcher_->tell(std::move(patch));
     }

@@ -3,10 +3,11 @@
 // the share daemon may have to start first and the API server may be slow. The loop never waits.
 #pragma once
 
+#include "base/core/clock.hpp"
+#include "base/log/log.hpp"
 #include "base/sys/host.hpp"
 #include "base/sys/loop.hpp"
 #include "net/kube/informer.hpp"
-#include "node/agent/log.hpp"
 #include "node/agent/pod_patcher.hpp"
 #include "node/agent/worker.hpp"
 #include "node/kubelet/checkpoint.hpp"
@@ -52,7 +53,9 @@ class PodShares {
   void end(std::set<std::string> gone, std::set<std::string> remembered);
 
  private:
+  void report(const pod_shares::ShareNote& note);
   Result<std::string> pod(const std::string& uid);
+  Result<std::string> read_pod(const std::string& uid);
   void fill_now(const pod_shares::ContainerStart& start, std::uint64_t number);
   void answer(std::uint64_t number, const Status& outcome);
   pod_shares::NodeSnapshot machine() const;
@@ -67,11 +70,14 @@ class PodShares {
   std::shared_ptr<bool> here_ = std::make_shared<bool>(true);
   std::map<std::uint64_t, kubelet::PreStartRequest> waiting_;  // used only in the loop
   std::uint64_t questions_ = 0;
-  bool sweeping_ = false;           // used only in the loop
-  std::set<std::string> reported_;  // used only in the worker: notes that were already logged
+  bool sweeping_ = false;                     // used only in the loop
+  std::set<pod_shares::ShareNote> reported_;  // used only in the worker
   pod_shares::PodCache pods_;
   pod_shares::ShareProvisioner provisioner_;
   std::optional<kube::Api> api_;  // used only in the worker
+  // Until then the API server is not asked for a pod, because it did not answer in time. Used only
+  // in the worker.
+  Clock::time_point ask_again_;
   std::unique_ptr<PodPatcher> patcher_;
   std::unique_ptr<kube::Informer> informer_;
   Worker worker_;  // last, because it must end before the members that it uses

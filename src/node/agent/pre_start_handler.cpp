@@ -13,11 +13,7 @@
 namespace gantry::agent {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr std::string_view kStartsComponent = "start";
-constexpr auto kLookAgain = 20ms;
-constexpr int kLooks = 50;  // one second in total; the kubelet waits thirty
 
 // Adds the UUIDs of the cards and instances behind the kubelet's names.
 void add_devices(const CurrentOffer& offering, const model::DeviceAllocation& holder,
@@ -71,6 +67,20 @@ std::set<std::string> alive_pods(const kubelet::Checkpoint& checkpoint,
   return alive;
 }
 
+std::set<std::string> pods_in(const kubelet::Checkpoint& checkpoint) {
+  std::set<std::string> pods;
+  for (const auto& holder : checkpoint.holders) pods.insert(holder.pod_uid);
+  return pods;
+}
+
+std::set<std::string> pods_in_slots(const std::vector<grants::GrantFile>& granted) {
+  std::set<std::string> pods;
+  for (const auto& written : granted) {
+    if (written.grant.share) pods.insert(written.pod_uid);
+  }
+  return pods;
+}
+
 }  // namespace
 
 struct PreStartHandler::WaitingRequest {
@@ -82,8 +92,8 @@ struct PreStartHandler::WaitingRequest {
 };
 
 PreStartHandler::PreStartHandler(sys::Loop& loop, const sys::Host& host, std::string directory,
-                                 const Log& log)
-    : loop_(loop), host_(host), directory_(std::move(directory)), log_(log) {}
+                                 const Log& log, CheckpointRetries retries)
+    : loop_(loop), host_(host), directory_(std::move(directory)), log_(log), retries_(retries) {}
 
 PreStartHandler::~PreStartHandler() = default;
 
@@ -94,7 +104,7 @@ void PreStartHandler::prepare(const std::string& resource, kubelet::PreStartRequ
 }
 
 void PreStartHandler::look_again(std::list<WaitingRequest>::iterator waiting) {
-  const bool last = ++waiting->looks == kLooks;
+  const bool last = ++waiting->looks == retries_.looks;
   const auto found =
       waiting->question.over() ? Result<PreStartState>(PreStartState::Ready) : try_once(*waiting);
   if (!found.ok()) {
@@ -103,7 +113,7 @@ void PreStartHandler::look_again(std::list<WaitingRequest>::iterator waiting) {
     return;
   }
   if (*found == PreStartState::NotYet && !last) {
-    waiting->timer = loop_.after(kLookAgain, [this, waiting] { look_again(waiting); });
+    waiting->timer = loop_.after(retries_.pause, [this, waiting] { look_again(waiting); });
     return;
   }
   if (*found == PreStartState::NotYet) give_up(*waiting);
@@ -118,7 +128,7 @@ void PreStartHandler::give_up(const WaitingRequest& waiting) const {
                                 fmt::join(waiting.question.ids(), ", "), waiting.resource);
   if (is_slots(*waiting.offering, waiting.resource))
     return waiting.question.fail(Error(Errc::Busy, what));
-  log_.warning(kStartsComponent, what + ": the container starts without a grant");
+  log_.warning(kStartsComponent, "the container starts without a grant", {{"why", what}});
   waiting.question.ready();
 }
 
@@ -143,6 +153,19 @@ Status PreStartHandler::fill(const WaitingRequest& waiting, const kubelet::Check
   return {};
 }
 
+// Without its grant a container that asks by an environment variable starts without a GPU. The
+// kubelet tries again.
+Status PreStartHandler::write_grant(const model::DeviceAllocation& holder,
+                                    const model::Grant& grant) const {
+  const auto written = grants::write(host_, holder.pod_uid, holder.container, grant);
+  if (written.ok()) return {};
+  return Error(Errc::Busy,
+               fmt::format("{}. The runtime would give the container no GPU without this file, so "
+                           "it does not start; the kubelet tries again. `df -h {}` shows whether "
+                           "the file system is full",
+                           written.error().text(), host_.outside("/run")));
+}
+
 Result<PreStartHandler::PreStartState> PreStartHandler::try_once(const WaitingRequest& waiting) {
   const auto checkpoint = kubelet::read_checkpoint(host_.outside(directory_));
   if (!checkpoint.ok()) return PreStartState::NotYet;
@@ -154,49 +177,67 @@ Result<PreStartHandler::PreStartState> PreStartHandler::try_once(const WaitingRe
   }
   for (const auto& holder : holders) {
     auto grant = grant_of(*checkpoint, holder, *waiting.offering);
-    if (auto known = grants::read(host_, holder.pod_uid, holder.container); known.ok())
+    if (auto known = grants::read(host_, holder.pod_uid, holder.container); known.ok()) {
       grant.share = std::move(known->share);
+      grant.pod_namespace = std::move(known->pod_namespace);  // the checkpoint has only the UID
+      grant.pod = std::move(known->pod);
+    }
     look_at_grants_ = true;
-    auto written = grants::write(host_, holder.pod_uid, holder.container, grant);
-    if (!written.ok()) log_.error(kStartsComponent, written.error().text());
-    log_.info(kStartsComponent, fmt::format("pod {} container {}: {}", holder.pod_uid,
-                                            holder.container, fmt::join(grant.devices, ", ")));
+    GANTRY_CHECK(write_grant(holder, grant));
+    log_.info(
+        kStartsComponent, "container starts",
+        {{"pod_uid", holder.pod_uid}, {"container", holder.container}, {"devices", grant.devices}});
   }
   return holders.empty() ? PreStartState::NotYet : PreStartState::Ready;
+}
+
+void PreStartHandler::remove_grants(const std::string& pod_uid) const {
+  const auto removed = grants::remove(host_, pod_uid);
+  if (!removed.ok())
+    log_.warning(kStartsComponent, "cannot remove the grants of a pod",
+                 {{"pod_uid", pod_uid}, {"err", removed.error()}});
+  log_.detail(1, kStartsComponent, "pod is gone", {{"pod_uid", pod_uid}});
+}
+
+// The checkpoint is read after the grants: it names a pod before the pod's grant is written.
+void PreStartHandler::remove_grants_of_unknown_pods() {
+  const auto pods = grants::pods(host_);
+  const auto granted = grants::list(host_);
+  const auto checkpoint = kubelet::read_checkpoint(host_.outside(directory_));
+  if (!pods.ok() || !granted.ok() || !checkpoint.ok()) return;
+  auto keep = pods_in(*checkpoint);
+  keep.merge(pods_in_slots(*granted));
+  for (const auto& pod : *pods) {
+    if (!keep.contains(pod)) remove_grants(pod);
+  }
 }
 
 void PreStartHandler::remove_grants_of_gone_pods(
     const std::vector<model::DeviceAllocation>& listed) {
   if (!look_at_grants_ && listed == listed_) return;
-  const auto checkpoint = kubelet::read_checkpoint(host_.outside(directory_));
+  const auto pods = grants::pods(host_);
   const auto granted = grants::list(host_);
-  if (!checkpoint.ok() || !granted.ok()) return;
+  const auto checkpoint = kubelet::read_checkpoint(host_.outside(directory_));
+  if (!checkpoint.ok() || !pods.ok() || !granted.ok()) return;
   const auto alive = alive_pods(*checkpoint, listed);
-  std::set<std::string> keep;
+  auto remembered = pods_in(*checkpoint);
+  const auto in_slots = pods_in_slots(*granted);
   std::set<std::string> missing;
-  std::set<std::string> in_slots;
-  for (const auto& grant : *granted) {
-    if (grant.grant.share) in_slots.insert(grant.pod_uid);
-    if (!alive.contains(grant.pod_uid)) missing.insert(grant.pod_uid);
-    if (!missing.contains(grant.pod_uid) || !missing_.contains(grant.pod_uid))
-      keep.insert(grant.pod_uid);
-  }
-  for (const auto& grant : *granted) {
-    if (keep.contains(grant.pod_uid) || in_slots.contains(grant.pod_uid)) continue;
-    const auto removed = grants::remove(host_, grant.pod_uid);
-    if (!removed.ok()) log_.warning(kStartsComponent, removed.error().text());
-    log_.detail(1, kStartsComponent, fmt::format("pod {} is gone", grant.pod_uid));
+  std::set<std::string> gone_from_slots;
+  for (const auto& pod : *pods) {
+    if (alive.contains(pod)) continue;
+    missing.insert(pod);
+    if (remembered.contains(pod) && !missing_.contains(pod)) continue;
+    if (in_slots.contains(pod)) {
+      gone_from_slots.insert(pod);
+    } else {
+      remove_grants(pod);
+    }
   }
   missing_ = std::move(missing);
   listed_ = listed;
   look_at_grants_ = !missing_.empty() || !in_slots.empty();
-  if (pod_shares_ == nullptr) return;
-  std::set<std::string> remembered;
-  for (const auto& holder : checkpoint->holders) remembered.insert(holder.pod_uid);
-  std::set<std::string> gone;
-  std::set_difference(in_slots.begin(), in_slots.end(), keep.begin(), keep.end(),
-                      std::inserter(gone, gone.end()));
-  pod_shares_->end(std::move(gone), std::move(remembered));
+  if (pod_shares_ != nullptr) pod_shares_->end(std::move(gone_from_slots), std::move(remembered));
 }
 
 }  // namespace gantry::agent

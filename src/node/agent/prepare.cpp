@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/prepare.hpp"
 
+#include "container/plan/capabilities.hpp"
 #include "container/publish/other_kinds.hpp"
 #include "container/publish/refresh.hpp"
 
@@ -16,15 +17,19 @@ constexpr std::string_view kPrepareComponent = "agent";
 void prepare_gpus(const model::Inventory& inventory, const PrepareContext& with) {
   publish::RefreshOptions refresh;
   // The same as in `gantry cdi refresh`: without capabilities, no file of the driver is mounted.
-  using enum model::Capability;
-  refresh.spec.capabilities = {Compute, Utility, Video, Graphics, Display, Ngx};
+  refresh.spec.capabilities = plan::specification_capabilities();
   refresh.spec.plan.engine_root = with.setting.engine_root;
   const auto done = publish::refresh_with_inventory(with.host, inventory, refresh);
-  if (!done.ok()) return with.log.error(kPrepareComponent, done.error().text());
+  if (!done.ok())
+    return with.log.error(kPrepareComponent, "cannot write the CDI specification",
+                          {{"err", done.error()}});
   if (done->spec_changed) ++with.counters.spec_writes;
-  with.log.info(kPrepareComponent, fmt::format("{} devices in {}{}", done->devices, refresh.output,
-                                               done->spec_changed ? "" : ", unchanged"));
-  for (const auto& note : done->notes) with.log.detail(1, kPrepareComponent, note);
+  with.log.info(kPrepareComponent,
+                done->spec_changed ? LogText("wrote the CDI specification")
+                                   : LogText("the CDI specification is unchanged"),
+                {{"file", refresh.output}, {"devices", done->devices}});
+  for (const auto& note : done->notes)
+    with.log.detail(1, kPrepareComponent, "the CDI specification is limited", {{"why", note}});
 }
 
 bool names_cdi(const resources::AllocatorOptions& setting) {
@@ -42,10 +47,12 @@ void prepare_kind(const model::Inventory& inventory, publish::SpecOptions spec,
   const auto changed = publish::refresh_kind(with.host, inventory, spec);
   // Answers leave out what does not exist, and log it there.
   if (!changed.ok() && changed.error().code() == Errc::NotFound) return;
-  if (!changed.ok()) return with.log.error(kPrepareComponent, changed.error().text());
+  if (!changed.ok())
+    return with.log.error(kPrepareComponent, "cannot write the CDI specification",
+                          {{"file", path}, {"err", changed.error()}});
   if (!*changed) return;
   ++with.counters.spec_writes;
-  with.log.info(kPrepareComponent, fmt::format("wrote {}", path));
+  with.log.info(kPrepareComponent, "wrote the CDI specification", {{"file", path}});
 }
 
 }  // namespace

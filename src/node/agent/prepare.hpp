@@ -3,9 +3,9 @@
 // the inventory, and the CDI specifications that the answers name.
 #pragma once
 
+#include "base/log/log.hpp"
 #include "base/sys/host.hpp"
 #include "gpu/model/inventory.hpp"
-#include "node/agent/log.hpp"
 #include "node/metrics/snapshot.hpp"
 #include "node/options/options.hpp"
 #include "node/resources/allocator.hpp"

@@ -2,9 +2,9 @@
 #include "node/agent/retired.hpp"
 
 #include "base/core/text.hpp"
+#include "base/log/log.hpp"
 #include "base/sys/loop.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "node/agent/log.hpp"
 #include "node/agent/metrics_server.hpp"
 
 #include <signal.h>
@@ -35,7 +35,7 @@ Status wait_for_the_end(std::int64_t port) {
       if (info.ssi_signo != SIGHUP) loop->stop();
     }
   }));
-  const Log log(options::LogFormat::Text);
+  const Log log(LogForm::Klog);
   metrics::AgentCounters counters;
   MetricsServer pages(*loop, log, counters, {});
   if (port > 0) pages.serve_probes(port);

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/share_daemon_supervisor.hpp"
 
+#include "base/core/clock.hpp"
+#include "sharing/daemon/life_sign.hpp"
+#include "sharing/daemon/shared_pages.hpp"
 #include "sharing/daemon/start_detached.hpp"
 
+#include <signal.h>
 #include <sys/epoll.h>
 
 #include <fmt/format.h>
@@ -14,8 +18,6 @@ namespace gantry::agent {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
-
 constexpr std::string_view kShareDaemonSupervisorComponent = "shares";
 constexpr std::chrono::milliseconds kFirstBackOff = 500ms;
 
@@ -24,8 +26,13 @@ constexpr std::chrono::milliseconds kFirstBackOff = 500ms;
 ShareDaemonSupervisor::ShareDaemonSupervisor(sys::Loop& loop, const sys::Host& host, Log log,
                                              Options options)
     : loop_(loop), host_(host), log_(std::move(log)), options_(std::move(options)) {
-  timer_ = loop_.every(options_.look_every, [this] { look(); });
   look();
+}
+
+// An idle node has no shares, and a daemon that exits closes its connection: both can wait.
+void ShareDaemonSupervisor::look_again_in(std::chrono::milliseconds pause) {
+  if (std::exchange(pause_, pause) == pause) return;
+  timer_ = loop_.every(pause, [this] { look(); });
 }
 
 bool ShareDaemonSupervisor::has_shares() const {
@@ -39,9 +46,17 @@ void ShareDaemonSupervisor::look() {
   if (!has_shares()) {
     gone_.cancel();
     client_.reset();  // a share daemon without shares may exit
-    return;
+    return look_again_in(options_.rest_every);
   }
-  if (client_) return;
+  if (client_) {
+    kill_if_hung();
+  } else {
+    connect_or_start();
+  }
+  look_again_in(client_ ? options_.rest_every : options_.look_every);
+}
+
+void ShareDaemonSupervisor::connect_or_start() {
   auto client = daemon::Client::connect(host_);
   if (client.ok()) {
     auto watch =
@@ -59,26 +74,28 @@ void ShareDaemonSupervisor::look() {
   auto argv = options_.program;
   argv.insert(argv.end(), {"--root", host_.root(), std::string(daemon::kUntilIdle)});
   log_.info(kShareDaemonSupervisorComponent,
-            "there are shares but no share daemon runs: starting one");
+            "there are shares but no share daemon runs, starting one");
   const auto started = daemon::start_detached(argv, host_.outside(daemon::kLogPath));
-  if (!started.ok()) log_.error(kShareDaemonSupervisorComponent, started.error().text());
+  if (!started.ok())
+    log_.error(kShareDaemonSupervisorComponent, "cannot start the share daemon",
+               {{"err", started.error()}});
+}
+
+// The daemon's own watchdog does this sooner; but it may be gone, too.
+void ShareDaemonSupervisor::kill_if_hung() {
+  const auto sign = daemon::read_life_sign(host_);
+  if (!sign || !daemon::is_running(sign->process)) return;
+  const auto silent = std::chrono::nanoseconds(daemon::monotonic_ns()) - sign->at;
+  if (silent < options_.hung_after) return;
+  log_.error(kShareDaemonSupervisorComponent, "the share daemon hangs, killing it",
+             {{"pid", sign->process.pid}, {"state", daemon::describe_hang(sign->process.pid)}});
+  ::kill(sign->process.pid, SIGKILL);
 }
 
 void ShareDaemonSupervisor::on_gone() {
   gone_.cancel();
   client_.reset();
   look();
-}
-
-Result<daemon::ShareState> share_for_container(const sys::Host& host,
-                                               const std::vector<std::string>& program,
-                                               const std::string& name, policy::ShareText limits) {
-  limits.name = name;
-  GANTRY_TRY(const auto share, policy::parse_share(limits));
-  GANTRY_TRY(auto client, daemon::Client::connect_or_start(host, program));
-  auto known = client.show(name);
-  if (known.ok() || known.error().code() != Errc::NotFound) return known;
-  return client.create(share);
 }
 
 }  // namespace gantry::agent

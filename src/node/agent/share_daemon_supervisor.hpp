@@ -5,9 +5,9 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "base/log/log.hpp"
 #include "base/sys/host.hpp"
 #include "base/sys/loop.hpp"
-#include "node/agent/log.hpp"
 #include "sharing/daemon/client.hpp"
 
 #include <chrono>
@@ -20,9 +20,11 @@ namespace gantry::agent {
 class ShareDaemonSupervisor {
  public:
   struct Options {
-    std::vector<std::string> program;  // command line that starts the share daemon
-    std::chrono::milliseconds look_every{500};
+    std::vector<std::string> program;             // command line that starts the share daemon
+    std::chrono::milliseconds look_every{500};    // while there are shares but no daemon
+    std::chrono::milliseconds rest_every{1'800};  // otherwise
     std::chrono::milliseconds longest_back_off{30'000};
+    std::chrono::milliseconds hung_after{5'000};  // without a life sign of the daemon
   };
   ShareDaemonSupervisor(sys::Loop& loop, const sys::Host& host, Log log, Options options);
   ShareDaemonSupervisor(const ShareDaemonSupervisor&) = delete;
@@ -32,6 +34,9 @@ class ShareDaemonSupervisor {
 
  private:
   void look();
+  void connect_or_start();
+  void look_again_in(std::chrono::milliseconds pause);
+  void kill_if_hung();
   void on_gone();
   bool has_shares() const;
 
@@ -42,16 +47,9 @@ class ShareDaemonSupervisor {
   std::optional<daemon::Client> client_;  // reports at once when the daemon exits
   sys::Loop::Watch gone_;
   std::chrono::milliseconds back_off_{0};
+  std::chrono::milliseconds pause_{0};
   std::chrono::steady_clock::time_point not_before_{};
   sys::Loop::Timer timer_;
 };
-
-// Creates the share of a container, or finds the one it has. `name` is unique on the node, for
-// example the pod's UID with the container's name. The files to mount at /run/gantry/fence are in
-// the `directory` of the result. Starts the share daemon if it is not running. May take seconds, so
-// do not call it in the agent's loop.
-Result<daemon::ShareState> share_for_container(const sys::Host& host,
-                                               const std::vector<std::string>& program,
-                                               const std::string& name, policy::ShareText limits);
 
 }  // namespace gantry::agent

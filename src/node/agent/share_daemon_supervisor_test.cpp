@@ -5,7 +5,6 @@
 #include "support/paths.hpp"
 
 #include <signal.h>
-#include <sys/socket.h>
 
 #include <gtest/gtest.h>
 
@@ -17,16 +16,18 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
+policy::Share gibibyte(const std::string& name) {
+  return {.name = name, .memory = policy::MemoryLimit{.bytes = std::uint64_t{1} << 30}};
+}
+
 class KeptByTheAgent : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!test::Machine::has_libraries()) GTEST_SKIP() << "the simulated libraries are not built";
   }
   void TearDown() override {
-    for (const auto* name : {"one", "two"}) {
-      auto client = daemon::Client::connect(host_);
-      if (client.ok()) (void)client->remove(name).ok();  // the share daemon exits with them
-    }
+    auto client = daemon::Client::connect(host_);
+    if (client.ok()) (void)client->remove("one").ok();  // the share daemon exits with it
   }
   bool until(const std::function<bool()>& so) {
     const auto end = Clock::now() + 20s;
@@ -36,50 +37,53 @@ class KeptByTheAgent : public ::testing::Test {
     }
     return true;
   }
-  static pid_t pid_of(const daemon::Client& client) {
-    ucred peer{};
-    socklen_t size = sizeof peer;
-    ::getsockopt(client.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size);
-    return peer.pid;
-  }
 
   test::Machine machine_{"h200x8"};
   sys::Host host_ = machine_.host();
   std::unique_ptr<sys::Loop> loop_ = *sys::Loop::make();
-  Log log_{options::LogFormat::Text, 0, [](std::string_view) {}};
+  Log log_{LogForm::Klog, 0, [](std::string_view) {}};
   std::vector<std::string> program_{test::built("test-programs/share_daemon_program")};
 };
 
 TEST_F(KeptByTheAgent, WithoutSharesThereIsNoKeeper) {
-  const ShareDaemonSupervisor supervisor(*loop_, host_, log_,
-                                         {.program = program_, .look_every = 10ms});
+  const ShareDaemonSupervisor supervisor(
+      *loop_, host_, log_, {.program = program_, .look_every = 10ms, .rest_every = 10ms});
   for (int i = 0; i < 20; ++i) (void)loop_->turn(10ms).ok();
   EXPECT_FALSE(supervisor.runs());
   EXPECT_FALSE(host_.exists(daemon::kControlSocket));
 }
 
 TEST_F(KeptByTheAgent, AKilledKeeperIsBackWithItsShares) {
-  const auto made = share_for_container(host_, program_, "one", {.memory = "1GiB"});
-  ASSERT_TRUE(made.ok()) << made.error().text();
-  const ShareDaemonSupervisor supervisor(*loop_, host_, log_,
-                                         {.program = program_, .look_every = 10ms});
+  auto starter = daemon::Client::connect_or_start(host_, program_);
+  ASSERT_TRUE(starter.ok()) << starter.error().text();
+  ASSERT_TRUE(starter->create(gibibyte("one")).ok());
+  const ShareDaemonSupervisor supervisor(
+      *loop_, host_, log_, {.program = program_, .look_every = 10ms, .rest_every = 10ms});
   ASSERT_TRUE(until([&] { return supervisor.runs(); }));
-  const auto first = pid_of(*daemon::Client::connect(host_));
+  const auto first = daemon::Client::connect(host_)->daemon_pid();
   ASSERT_GT(first, 1);
   ASSERT_EQ(::kill(first, SIGKILL), 0);
   ASSERT_TRUE(until([&] {
     auto client = daemon::Client::connect(host_);
-    return client.ok() && pid_of(*client) != first && client->show("one").ok();
+    return client.ok() && client->daemon_pid() != first && client->show("one").ok();
   }));
 }
 
-TEST_F(KeptByTheAgent, AContainerThatHasAShareGetsTheSame) {
-  const auto first = share_for_container(host_, program_, "one", {.memory = "1GiB"});
-  const auto again = share_for_container(host_, program_, "one", {.memory = "1GiB"});
-  const auto other = share_for_container(host_, program_, "two", {.memory = "1GiB"});
-  ASSERT_TRUE(first.ok() && again.ok() && other.ok());
-  EXPECT_EQ(first->directory, again->directory);
-  EXPECT_NE(first->directory, other->directory);
+TEST_F(KeptByTheAgent, AKeeperThatHangsIsReplaced) {
+  auto starter = daemon::Client::connect_or_start(host_, program_);
+  ASSERT_TRUE(starter.ok()) << starter.error().text();
+  ASSERT_TRUE(starter->create(gibibyte("one")).ok());
+  const ShareDaemonSupervisor supervisor(
+      *loop_, host_, log_,
+      {.program = program_, .look_every = 10ms, .rest_every = 10ms, .hung_after = 1'000ms});
+  ASSERT_TRUE(until([&] { return supervisor.runs(); }));
+  const auto first = starter->daemon_pid();
+  ASSERT_GT(first, 1);
+  ASSERT_EQ(::kill(first, SIGSTOP), 0);
+  ASSERT_TRUE(until([&] {
+    auto client = daemon::Client::connect(host_);
+    return client.ok() && client->daemon_pid() != first && client->show("one").ok();
+  }));
 }
 
 }  // namespace

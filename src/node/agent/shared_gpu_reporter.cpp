@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/shared_gpu_reporter.hpp"
 
+#include "base/json/writer.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace gantry::agent {
@@ -13,23 +16,26 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kSharesReporterComponent = "shares";
 
-// The members of a JSON object that differ.
-std::string differences(const OptionalEntries& wanted, const json::Value& now) {
-  std::string list;
-  for (const auto& [key, value] : wanted) {
-    if (now[key].string() == value) continue;
-    list += fmt::format("{}{}:{}", list.empty() ? "" : ",", json::quote(key),
-                        value ? json::quote(*value) : "null");
-  }
-  return list;
+OptionalEntries differences(const OptionalEntries& wanted, const json::Value& now) {
+  auto changed = wanted;
+  std::erase_if(changed,
+                [&](const auto& entry) { return now[entry.first].string() == entry.second; });
+  return changed;
 }
 
-std::string object(std::string_view name, const std::string& members) {
-  return members.empty() ? "" : fmt::format("\"{}\":{{{}}}", name, members);
-}
-
-std::string joined(const std::string& one, const std::string& other) {
-  return one + (one.empty() || other.empty() ? "" : ",") + other;
+// A merge patch of two objects in `part`; "" if nothing changes.
+std::string patch_of(std::string_view part,
+                     const std::array<std::pair<std::string_view, OptionalEntries>, 2>& changes) {
+  const auto none = [](const auto& change) { return change.second.empty(); };
+  if (std::all_of(changes.begin(), changes.end(), none)) return "";
+  json::Writer out;
+  out.object([&] {
+    out.object(part, [&] {
+      for (const auto& [name, entries] : changes)
+        if (!entries.empty()) out.object(name, entries);
+    });
+  });
+  return std::move(out).text();
 }
 
 }  // namespace
@@ -37,37 +43,38 @@ std::string joined(const std::string& one, const std::string& other) {
 NodePatches patches_for(const NodeReport& wanted, const json::Document& node) {
   const auto metadata = node["metadata"];
   const auto status = node["status"];
-  const auto words =
-      joined(object("annotations", differences(wanted.annotations, metadata["annotations"])),
-             object("labels", differences(wanted.labels, metadata["labels"])));
-  const auto numbers =
-      joined(object("capacity", differences(wanted.capacity, status["capacity"])),
-             object("allocatable", differences(wanted.capacity, status["allocatable"])));
-  return {.metadata = words.empty() ? "" : fmt::format("{{\"metadata\":{{{}}}}}", words),
-          .status = numbers.empty() ? "" : fmt::format("{{\"status\":{{{}}}}}", numbers)};
+  return {
+      .metadata = patch_of(
+          "metadata", {{{"annotations", differences(wanted.annotations, metadata["annotations"])},
+                        {"labels", differences(wanted.labels, metadata["labels"])}}}),
+      .status = patch_of("status",
+                         {{{"capacity", differences(wanted.capacity, status["capacity"])},
+                           {"allocatable", differences(wanted.capacity, status["allocatable"])}}})};
 }
 
 SharedGpuReporter::SharedGpuReporter(kube::ClientConfig access, Options options, Log log)
     : api_(std::move(access)),
       options_(std::move(options)),
       log_(std::move(log)),
-      thread_([this] { work(); }) {}
-
-SharedGpuReporter::~SharedGpuReporter() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
+      task_({.name = "shared GPUs",
+             .period = options_.look_every,
+             .retry = {.first = 2s, .max = 30s, .wakes = sys::BackgroundTask::Wakes::Honored},
+             .on_error =
+                 [this](const Error& error, auto) {
+                   log_.warning(kSharesReporterComponent,
+                                "cannot report the shared GPUs, trying again", {{"err", error}});
+                 }},
+            [this](const std::stop_token&) { return work(); }) {
+  task_.start();
 }
 
 void SharedGpuReporter::set_report(NodeReport report) {
-  const std::lock_guard lock(mutex_);
-  if (wanted_ == report) return;
-  wanted_ = std::move(report);
-  changed_ = true;
-  wake_.notify_one();
+  {
+    const std::lock_guard lock(mutex_);
+    if (wanted_ == report) return;
+    wanted_ = std::move(report);
+  }
+  task_.wake();
 }
 
 Status SharedGpuReporter::look(const NodeReport& wanted) {
@@ -76,33 +83,23 @@ Status SharedGpuReporter::look(const NodeReport& wanted) {
   const auto patches = patches_for(wanted, node);
   if (!patches.metadata.empty()) {
     GANTRY_TRY(const auto done, api_.patch(path, kube::Patch::Merge, patches.metadata));
-    log_.info(kSharesReporterComponent,
-              fmt::format("node {}: wrote which GPUs are shared", options_.node));
+    log_.info(kSharesReporterComponent, "wrote which GPUs are shared", {{"node", options_.node}});
   }
   if (!patches.status.empty()) {
     GANTRY_TRY(const auto done, api_.patch(path + "/status", kube::Patch::Merge, patches.status));
-    log_.info(kSharesReporterComponent,
-              fmt::format("node {}: wrote the number of shared GPUs", options_.node));
+    log_.info(kSharesReporterComponent, "wrote the number of shared GPUs",
+              {{"node", options_.node}});
   }
   return {};
 }
 
-void SharedGpuReporter::work() {
-  std::chrono::milliseconds pause = 1s;
-  std::unique_lock lock(mutex_);
-  while (!ending_) {
-    wake_.wait(lock, [this] { return ending_ || wanted_; });
-    if (ending_) return;
-    const auto wanted = *wanted_;
-    changed_ = false;
-    lock.unlock();
-    const auto told = look(wanted);
-    lock.lock();
-    if (!told.ok()) log_.warning(kSharesReporterComponent, told.error().text());
-    pause = told.ok() ? 1s : std::min<std::chrono::milliseconds>(2 * pause, 30s);
-    wake_.wait_for(lock, told.ok() ? options_.look_every : pause,
-                   [this] { return ending_ || changed_; });
+Status SharedGpuReporter::work() {
+  std::optional<NodeReport> wanted;
+  {
+    const std::lock_guard lock(mutex_);
+    wanted = wanted_;
   }
+  return wanted ? look(*wanted) : Status{};
 }
 
 }  // namespace gantry::agent

@@ -3,16 +3,15 @@
 // regularly, because a kubelet that restarts sets resources to 0 if no device plugin offers them.
 #pragma once
 
+#include "base/log/log.hpp"
+#include "base/sys/background_task.hpp"
 #include "net/kube/api.hpp"
-#include "node/agent/log.hpp"
 
 #include <chrono>
-#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 
 namespace gantry::agent {
 
@@ -41,25 +40,21 @@ class SharedGpuReporter {
     std::chrono::milliseconds look_every{15'000};
   };
   SharedGpuReporter(kube::ClientConfig access, Options options, Log log);
-  ~SharedGpuReporter();
   SharedGpuReporter(const SharedGpuReporter&) = delete;
   SharedGpuReporter& operator=(const SharedGpuReporter&) = delete;
 
   void set_report(NodeReport report);
 
  private:
-  void work();
+  Status work();
   Status look(const NodeReport& wanted);
 
   kube::Api api_;
   Options options_;
   Log log_;
   std::mutex mutex_;
-  std::condition_variable wake_;
   std::optional<NodeReport> wanted_;
-  bool changed_ = false;
-  bool ending_ = false;
-  std::thread thread_;
+  sys::BackgroundTask task_;  // last: it uses everything above
 };
 
 }  // namespace gantry::agent

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/shared_node_info.hpp"
 
-#include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "cluster/podspec/request.hpp"
 #include "gpu/health/health.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace gantry::agent {
 namespace {
@@ -50,7 +51,7 @@ podspec::NodeInfo shared_node_info(const std::string& node, const model::Invento
   }
   for (const auto& shared : offer.shared.cards) {
     const auto* gpu = gpu_of(inventory, shared.gpu);
-    podspec::CardInfo card{.uuid = shared.gpu.text,
+    podspec::CardInfo card{.uuid = shared.gpu,
                            .index = static_cast<std::uint32_t>(std::max(shared.index, 0)),
                            .mib = shared.mib,
                            .slots = offer.shared.slots,
@@ -67,14 +68,21 @@ podspec::NodeInfo shared_node_info(const std::string& node, const model::Invento
 }
 
 std::string hami_register(const podspec::NodeInfo& facts) {
-  std::string list;
-  for (const auto& card : facts.cards) {
-    list += fmt::format(
-        R"({}{{"id":{},"index":{},"count":{},"devmem":{},"devcore":100,"type":{},"numa":{},"mode":"hami-core","health":{}}})",
-        list.empty() ? "" : ",", json::quote(card.uuid), card.index, card.slots, card.mib,
-        json::quote(card.model), std::max(card.numa, 0), card.healthy);
-  }
-  return fmt::format("[{}]", list);
+  json::Writer out;
+  out.array(facts.cards, [&](const podspec::CardInfo& card) {
+    out.object([&] {
+      out.member("id", card.uuid.text);
+      out.member("index", card.index);
+      out.member("count", card.slots);
+      out.member("devmem", card.mib);
+      out.member("devcore", 100);
+      out.member("type", card.model);
+      out.member("numa", std::max(card.numa, 0));
+      out.member("mode", "hami-core");
+      out.member("health", card.healthy);
+    });
+  });
+  return std::move(out).text();
 }
 
 NodeReport shared_node_report(const podspec::NodeInfo& facts) {
@@ -111,7 +119,8 @@ std::vector<model::DeviceAllocation> holders_by_gpu(std::vector<model::DeviceAll
       if (!its_own) continue;
       holder.ids.clear();
       if (counted) continue;
-      for (const auto& part : written.grant.share->parts) holder.ids.push_back(part.gpu + "::0");
+      for (const auto& part : written.grant.share->parts)
+        holder.ids.push_back(part.uuid.text + "::0");
       counted = true;
     }
   }

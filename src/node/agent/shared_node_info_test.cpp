@@ -32,7 +32,7 @@ TEST(SharedFacts, AreThoseOfTheGpusInShares) {
   const auto facts =
       shared_node_info("n", inventory, sharing(inventory, options::MemoryUnit::GiB), {});
   ASSERT_EQ(facts.cards.size(), 3U);
-  EXPECT_EQ(facts.cards[1].uuid, inventory.gpus[1].uuid.text);
+  EXPECT_EQ(facts.cards[1].uuid, inventory.gpus[1].uuid);
   EXPECT_EQ(facts.cards[1].mib, 143'771U);
   EXPECT_EQ(facts.cards[1].slots, 8U);
   EXPECT_EQ(facts.cards[1].links.size(), 3U);

@@ -5,33 +5,32 @@
 
 namespace gantry::agent {
 
-Worker::~Worker() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
+Worker::Worker()
+    : task_({.name = "worker"}, [this](const std::stop_token& stop) -> Status {
+        work(stop);
+        return {};
+      }) {
+  task_.start();
 }
 
 void Worker::give(std::function<void()> job) {
-  const std::lock_guard lock(mutex_);
-  jobs_.push_back(std::move(job));
-  wake_.notify_one();
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+  }
+  task_.wake();
 }
 
-void Worker::work() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    wake_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
-    if (ending_) return;
+void Worker::work(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    std::function<void()> job;
     {
-      const auto job = std::move(jobs_.front());
+      const std::lock_guard lock(mutex_);
+      if (jobs_.empty()) return;
+      job = std::move(jobs_.front());
       jobs_.pop_front();
-      lock.unlock();
-      job();
     }
-    lock.lock();
+    job();
   }
 }
 

@@ -22,7 +22,7 @@ constexpr std::uint32_t kItself = IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | I
 constexpr std::size_t kNameLimit = 32;  // a socket's path has at most 107 bytes, with the directory
 constexpr std::size_t kEntries = 10'000;
 
-bool is_ours(std::string_view name) {
+bool is_plugin_socket(std::string_view name) {
   const bool prefixed = name.starts_with(kGantryPrefix) || name.starts_with(kGkePrefix);
   return prefixed && name.ends_with(".sock");
 }
@@ -31,7 +31,7 @@ bool is_ours(std::string_view name) {
 bool is_news(const inotify_event& event) {
   if ((event.mask & kItself) != 0) return true;
   const std::string_view name(event.len > 0 ? event.name : "");
-  return name == kKubeletSocket || is_ours(name);
+  return name == kKubeletSocket || is_plugin_socket(name);
 }
 
 }  // namespace
@@ -46,11 +46,13 @@ bool DirectoryWatch::rewatch() {
   struct stat st {};
   if (::stat(path_.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) {
     watched_.reset();
+    watching_ = false;
     return false;
   }
   const std::pair now{st.st_dev, st.st_ino};
   if (watched_ == now) return true;
   watch_.cancel();
+  watching_ = false;
   watched_ = now;
   inotify_ = sys::UniqueFd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   // Without inotify (its instances can be used up), the regular check must suffice.
@@ -60,6 +62,7 @@ bool DirectoryWatch::rewatch() {
     return true;
   }
   auto watch = loop_.watch(inotify_.get(), EPOLLIN, [this](std::uint32_t) { drain(); });
+  watching_ = watch.ok();
   if (watch.ok()) watch_ = *std::move(watch);
   return true;
 }
@@ -90,7 +93,8 @@ void remove_stale_sockets(const std::string& directory) {
   for (const auto& name : *names) {
     const auto path = fmt::format("{}/{}", directory, name);
     struct stat st {};
-    if (!is_ours(name) || ::lstat(path.c_str(), &st) != 0 || !S_ISSOCK(st.st_mode)) continue;
+    if (!is_plugin_socket(name) || ::lstat(path.c_str(), &st) != 0 || !S_ISSOCK(st.st_mode))
+      continue;
     // Connects instead of checking the pid: in a pod every agent has the same pid.
     const auto answer = grpc::connect_unix(path);
     if (!answer.ok() && answer.error().sys_errno() == ECONNREFUSED) ::unlink(path.c_str());

@@ -39,6 +39,9 @@ class DirectoryWatch {
   // or that a queue overflowed.
   bool rewatch();
 
+  // Returns true if changes of the directory are reported.
+  bool is_watching() const { return watching_; }
+
  private:
   void drain();
   sys::Loop& loop_;
@@ -46,6 +49,7 @@ class DirectoryWatch {
   std::function<void()> on_change_;
   sys::UniqueFd inotify_;
   sys::Loop::Watch watch_;
+  bool watching_ = false;
   std::optional<std::pair<dev_t, ino_t>> watched_;
 };
 

@@ -102,7 +102,7 @@ Result<std::optional<Received>> receive(int socket) {
   return std::optional<Received>(std::move(received));
 }
 
-bool is_ours(int socket) {
+bool is_trusted_peer(int socket) {
   ucred peer{};
   socklen_t length = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
@@ -172,7 +172,7 @@ struct HandoverServer::State {
 
   void accept_one() {
     UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid() || !is_ours(fd.get())) return;
+    if (!fd.valid() || !is_trusted_peer(fd.get())) return;
     auto watch = loop.watch(fd.get(), EPOLLIN, [this](std::uint32_t) { hear(); });
     if (!watch.ok()) return;
     peer = std::move(fd);
@@ -297,7 +297,8 @@ Takeover::Takeover(sys::Loop& loop, const std::string& path, milliseconds deadli
         return Error(Errc::NotFound, fmt::format("no process listens at {}", path));
       return Error::sys(err, fmt::format("connect {}", path));
     }
-    if (!is_ours(state_->socket.get())) return Error(Errc::Denied, "another program listens there");
+    if (!is_trusted_peer(state_->socket.get()))
+      return Error(Errc::Denied, "another program listens there");
     GANTRY_CHECK(send_text(state_->socket.get(), kAsk));
     GANTRY_TRY(state_->watch, loop.watch(state_->socket.get(), EPOLLIN,
                                          [weak = std::weak_ptr(state_)](std::uint32_t) {

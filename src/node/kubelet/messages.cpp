@@ -2,7 +2,7 @@
 #include "node/kubelet/messages.hpp"
 
 #include "net/grpc/protobuf.hpp"
-#include "node/kubelet/decode_internal.hpp"
+#include "node/kubelet/decode_fields.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -14,8 +14,6 @@ using grpc::ProtoWriter;
 using model::ContainerAllocateResponse;
 using model::DeviceNodeEdit;
 using model::MountEdit;
-
-constexpr std::string_view kHealthy = "Healthy";  // any other text means unhealthy
 
 std::string encode_strings(std::uint32_t field, const DeviceIds& strings) {
   ProtoWriter writer;
@@ -32,45 +30,6 @@ std::string encode_device(const ListedDevice& device) {
     writer.message(3, ProtoWriter().message(1, node).bytes());
   }
   return writer.take();
-}
-
-Result<std::int64_t> decode_numa_node(std::string_view bytes) {
-  std::int64_t id = 0;
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
-    if (field.number() == 1) return read(field, id);
-    return {};
-  }));
-  return id;
-}
-
-Result<std::optional<int>> decode_topology(std::string_view bytes) {
-  GANTRY_TRY(const auto nodes, decode_each(bytes, decode_numa_node));
-  if (nodes.empty() || nodes[0] < 0 || nodes[0] > std::numeric_limits<int>::max()) {
-    return std::optional<int>();
-  }
-  return std::optional<int>(static_cast<int>(nodes[0]));
-}
-
-Result<ListedDevice> decode_device(std::string_view bytes) {
-  ListedDevice device;
-  device.healthy = false;
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
-    switch (field.number()) {
-      case 1: return read(field, device.id);
-      case 2: {
-        GANTRY_TRY(const std::string health, field.text());
-        device.healthy = health == kHealthy;
-        return {};
-      }
-      case 3: {
-        GANTRY_TRY(const std::string_view topology, field.message());
-        GANTRY_TRY(device.numa_node, decode_topology(topology));
-        return {};
-      }
-      default: return {};
-    }
-  }));
-  return device;
 }
 
 std::string encode_mount(const MountEdit& mount) {
@@ -188,21 +147,7 @@ std::string encode_list(const std::vector<ListedDevice>& devices) {
   return writer.take();
 }
 
-std::string encode_preferred_request(const std::vector<PreferredRequest>& containers) {
-  ProtoWriter writer;
-  for (const auto& container : containers) {
-    writer.message(1, encode_strings(1, container.available) +
-                          encode_strings(2, container.must_include) +
-                          ProtoWriter().number(3, container.size).bytes());
-  }
-  return writer.take();
-}
-
 std::string encode_preferred_answer(const std::vector<DeviceIds>& containers) {
-  return encode_allocate_request(containers);  // the same structure
-}
-
-std::string encode_allocate_request(const std::vector<DeviceIds>& containers) {
   ProtoWriter writer;
   for (const auto& ids : containers) writer.message(1, encode_strings(1, ids));
   return writer.take();
@@ -225,51 +170,8 @@ std::string encode_allocate_answer(const std::vector<ContainerAllocateResponse>&
   return writer.take();
 }
 
-std::string encode_pre_start(const DeviceIds& ids) {
-  return encode_strings(1, ids);
-}
-
-Result<PluginOptions> decode_options(std::string_view bytes) {
-  PluginOptions options;
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
-    switch (field.number()) {
-      case 1: return read(field, options.pre_start_required);
-      case 2: return read(field, options.preferred_allocation_available);
-      default: return {};
-    }
-  }));
-  return options;
-}
-
-Result<RegisterRequest> decode_register(std::string_view bytes) {
-  RegisterRequest request;
-  request.version.clear();
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
-    switch (field.number()) {
-      case 1: return read(field, request.version);
-      case 2: return read(field, request.endpoint);
-      case 3: return read(field, request.resource);
-      case 4: {
-        GANTRY_TRY(const std::string_view options, field.message());
-        GANTRY_TRY(request.options, decode_options(options));
-        return {};
-      }
-      default: return {};
-    }
-  }));
-  return request;
-}
-
-Result<std::vector<ListedDevice>> decode_list(std::string_view bytes) {
-  return decode_each(bytes, decode_device);
-}
-
 Result<std::vector<PreferredRequest>> decode_preferred_request(std::string_view bytes) {
   return decode_each(bytes, decode_one_preferred);
-}
-
-Result<std::vector<DeviceIds>> decode_preferred_answer(std::string_view bytes) {
-  return decode_each(bytes, decode_strings);
 }
 
 Result<std::vector<DeviceIds>> decode_allocate_request(std::string_view bytes) {
@@ -289,10 +191,6 @@ Result<ContainerAllocateResponse> decode_container_answer(std::string_view bytes
     }
   }));
   return answer;
-}
-
-Result<std::vector<ContainerAllocateResponse>> decode_allocate_answer(std::string_view bytes) {
-  return decode_each(bytes, decode_container_answer);
 }
 
 Result<DeviceIds> decode_pre_start(std::string_view bytes) {

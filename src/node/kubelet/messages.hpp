@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of the kubelet's device plugin API, v1beta1, in both directions: the agent uses one
-// half, the fake kubelet in the tests the other. Unknown fields are skipped.
+// The messages of the kubelet's device plugin API, v1beta1: the agent's half. The kubelet's half is
+// in tests/support/kubelet_messages.hpp. Unknown fields are skipped.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -16,6 +16,7 @@ namespace gantry::kubelet {
 using DeviceIds = std::vector<std::string>;
 
 inline constexpr std::string_view kVersion = "v1beta1";
+inline constexpr std::string_view kHealthy = "Healthy";  // any other text means unhealthy
 inline constexpr std::string_view kRegister = "/v1beta1.Registration/Register";
 inline constexpr std::string_view kOptions = "/v1beta1.DevicePlugin/GetDevicePluginOptions";
 inline constexpr std::string_view kListAndWatch = "/v1beta1.DevicePlugin/ListAndWatch";
@@ -56,22 +57,13 @@ struct PreferredRequest {  // for one container
 std::string encode(const PluginOptions& options);
 std::string encode(const RegisterRequest& request);
 std::string encode_list(const std::vector<ListedDevice>& devices);
-std::string encode_preferred_request(const std::vector<PreferredRequest>& containers);
 std::string encode_preferred_answer(const std::vector<DeviceIds>& containers);
-std::string encode_allocate_request(const std::vector<DeviceIds>& containers);
 std::string encode_allocate_answer(const std::vector<model::ContainerAllocateResponse>& containers);
-std::string encode_pre_start(const DeviceIds& ids);
 // Encodes one ContainerAllocateResponse, as stored in the kubelet's checkpoint.
 std::string encode(const model::ContainerAllocateResponse& answer);
 
-Result<PluginOptions> decode_options(std::string_view bytes);
-Result<RegisterRequest> decode_register(std::string_view bytes);
-Result<std::vector<ListedDevice>> decode_list(std::string_view bytes);
 Result<std::vector<PreferredRequest>> decode_preferred_request(std::string_view bytes);
-Result<std::vector<DeviceIds>> decode_preferred_answer(std::string_view bytes);
 Result<std::vector<DeviceIds>> decode_allocate_request(std::string_view bytes);
-Result<std::vector<model::ContainerAllocateResponse>> decode_allocate_answer(
-    std::string_view bytes);
 Result<DeviceIds> decode_pre_start(std::string_view bytes);
 Result<model::ContainerAllocateResponse> decode_container_answer(std::string_view bytes);
 

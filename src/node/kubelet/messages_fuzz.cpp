@@ -4,6 +4,7 @@
 #include "node/kubelet/messages.hpp"
 #include "node/kubelet/pod_resources.hpp"
 #include "node/kubelet/runtime_version.hpp"
+#include "support/kubelet_messages.hpp"
 
 #include <cstdint>
 

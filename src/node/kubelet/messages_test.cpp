@@ -2,6 +2,7 @@
 #include "node/kubelet/messages.hpp"
 
 #include "node/kubelet/pod_resources.hpp"
+#include "support/kubelet_messages.hpp"
 
 #include <gmock/gmock.h>
 

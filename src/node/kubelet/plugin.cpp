@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/kubelet/plugin.hpp"
 
+#include "base/core/clock.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 namespace gantry::kubelet {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using grpc::CallStatus;
 using grpc::Responder;
 using grpc::StatusCode;
@@ -258,10 +259,6 @@ void Plugin::offer(std::vector<ListedDevice> devices) {
 
 const std::vector<ListedDevice>& Plugin::devices() const {
   return state_->devices;
-}
-
-void Plugin::send_again() {
-  state_->send_list();
 }
 
 Status Plugin::serve(const std::string& socket_path) {

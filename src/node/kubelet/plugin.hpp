@@ -71,8 +71,6 @@ class Plugin {
   // differs from the last one. An empty list is valid and means that there are no devices.
   void offer(std::vector<ListedDevice> devices);
   const std::vector<ListedDevice>& devices() const;
-  // Sends the same list again, for a kubelet that has a different one.
-  void send_again();
 
   // Opens a new socket. Earlier sockets are served while a client is connected: on kubelets up to
   // 1.36, the end of an old stream would disconnect the new registration.

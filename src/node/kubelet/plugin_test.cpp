@@ -2,6 +2,7 @@
 #include "node/kubelet/plugin.hpp"
 
 #include "node/kubelet/checkpoint.hpp"
+#include "support/kubelet_messages.hpp"
 #include "support/plugin_fixture.hpp"
 
 #include <fmt/format.h>

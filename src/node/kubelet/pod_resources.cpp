@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/kubelet/pod_resources.hpp"
 
+#include "base/core/clock.hpp"
 #include "net/grpc/client.hpp"
 #include "net/grpc/protobuf.hpp"
-#include "node/kubelet/decode_internal.hpp"
+#include "node/kubelet/decode_fields.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -12,8 +13,6 @@
 namespace gantry::kubelet {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using grpc::ProtoWriter;
 using model::DeviceAllocation;
 
 constexpr std::size_t kAnswerLimit = std::size_t{16} << 20;
@@ -81,14 +80,6 @@ Result<std::vector<DeviceAllocation>> decode_pod(std::string_view bytes) {
   return holders;
 }
 
-template <class Range>
-std::string encode_devices(const std::string& resource, const Range& ids) {
-  ProtoWriter writer;
-  writer.text(1, resource);
-  for (const auto& id : ids) writer.add(2, id);
-  return writer.take();
-}
-
 }  // namespace
 
 Result<std::vector<DeviceAllocation>> decode_pod_resources(std::string_view bytes) {
@@ -98,26 +89,6 @@ Result<std::vector<DeviceAllocation>> decode_pod_resources(std::string_view byte
   return all;
 }
 
-std::string encode_pod_resources(const std::vector<DeviceAllocation>& holders) {
-  // Pod, then container, then its devices.
-  using Pod = std::pair<std::string, std::string>;
-  std::map<Pod, std::map<std::string, std::string>> pods;
-  for (const auto& holder : holders) {
-    pods[{holder.pod_namespace, holder.pod}][holder.container] +=
-        ProtoWriter().message(2, encode_devices(holder.resource, holder.ids)).bytes();
-  }
-  ProtoWriter writer;
-  for (const auto& [pod, containers] : pods) {
-    ProtoWriter one;
-    one.text(1, pod.second).text(2, pod.first);
-    for (const auto& [name, devices] : containers) {
-      one.message(3, ProtoWriter().text(1, name).bytes() + devices);
-    }
-    writer.message(1, one.bytes());
-  }
-  return writer.take();
-}
-
 Result<Allocatable> decode_allocatable(std::string_view bytes) {
   GANTRY_TRY(const auto all, decode_each(bytes, decode_devices));
   Allocatable allocatable;
@@ -125,12 +96,6 @@ Result<Allocatable> decode_allocatable(std::string_view bytes) {
     allocatable[devices.resource].insert(devices.ids.begin(), devices.ids.end());
   }
   return allocatable;
-}
-
-std::string encode_allocatable(const Allocatable& allocatable) {
-  ProtoWriter writer;
-  for (const auto& [resource, ids] : allocatable) writer.message(1, encode_devices(resource, ids));
-  return writer.take();
 }
 
 struct PodResources::State {

@@ -28,9 +28,7 @@ using Allocatable = std::map<std::string, std::set<std::string>>;
 
 // Decodes ListPodResourcesResponse: one entry for each container and resource, without pod_uid.
 Result<std::vector<model::DeviceAllocation>> decode_pod_resources(std::string_view bytes);
-std::string encode_pod_resources(const std::vector<model::DeviceAllocation>& holders);
 Result<Allocatable> decode_allocatable(std::string_view bytes);
-std::string encode_allocatable(const Allocatable& allocatable);
 
 class PodResources {
  public:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/kubelet/registrar.hpp"
 
+#include "base/core/clock.hpp"
 #include "net/grpc/client.hpp"
 #include "node/kubelet/directory_internal.hpp"
 #include "node/kubelet/messages.hpp"
@@ -16,9 +17,8 @@
 namespace gantry::kubelet {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-using Kind = RegistrarEvent::Kind;
+using EventKind = RegistrarEvent::Kind;
 
 // After our socket was removed: often the kubelet's socket is removed next.
 constexpr milliseconds kSettling{50};
@@ -36,21 +36,6 @@ Allocatable::mapped_type healthy_ids(const Plugin& plugin) {
 }
 
 }  // namespace
-
-std::string_view to_string(RegistrarEvent::Kind what) {
-  switch (what) {
-    case Kind::Waiting: return "waiting for the kubelet";
-    case Kind::Found: return "kubelet found";
-    case Kind::Serving: return "serving";
-    case Kind::Registered: return "registered";
-    case Kind::Watched: return "kubelet reads the list of";
-    case Kind::NotRegistered: return "not registered";
-    case Kind::Disconnected: return "kubelet disconnected";
-    case Kind::OutOfSync: return "kubelet has a different list";
-    case Kind::SocketRemoved: return "socket removed";
-  }
-  return "unknown";
-}
 
 struct Registrar::State : public std::enable_shared_from_this<State> {
   enum class Phase : std::uint8_t { Waiting, Registering, Registered };
@@ -80,7 +65,9 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
   std::uint64_t next_number;
   std::int64_t last_time = 0;  // in the name of a socket
   sys::Loop::Timer look_timer;
+  milliseconds look_pause{0};
   sys::Loop::Timer check_timer;
+  milliseconds check_pause;  // doubled while the kubelet has our list
   bool asked = false;
 
   State(sys::Loop& its_loop, RegistrarOptions its_options, PodResources* its_beliefs, OnEvent tell)
@@ -94,9 +81,10 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
             static_cast<std::uint64_t>(std::chrono::duration_cast<milliseconds>(
                                            std::chrono::system_clock::now().time_since_epoch())
                                            .count()) &
-            0xFFFFFFFFU) {}
+            0xFFFFFFFFU),
+        check_pause(options.check_every) {}
 
-  void tell(Kind what, const Entry* entry, std::string text = "") const {
+  void tell(EventKind what, const Entry* entry, std::string text = "") const {
     if (!on_event) return;
     RegistrarEvent event{.what = what, .text = std::move(text)};
     if (entry != nullptr) {
@@ -125,17 +113,26 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
       entry->phase = Phase::Waiting;
       entry->timer.cancel();
     }
-    if (std::exchange(waiting_for, missing) != missing) tell(Kind::Waiting, nullptr, missing);
+    if (std::exchange(waiting_for, missing) != missing) tell(EventKind::Waiting, nullptr, missing);
   }
 
+  // inotify reports changes at once; without it, the directory is read often.
   void look() {
+    compare_directory();
+    const auto pause = directory->is_watching() ? options.look_watched_every : options.look_every;
+    if (std::exchange(look_pause, pause) != pause) {
+      look_timer = loop.every(pause, [this] { look(); });
+    }
+  }
+
+  void compare_directory() {
     if (!directory->rewatch()) return wait_for(options.directory);
     const auto socket = file_id(kubelet_path());
     if (!socket) return wait_for(kubelet_path());
     if (socket != kubelet) return meet(*socket);
     for (const auto& entry : entries) {
       if (entry->phase != Phase::Registered || file_id(entry->plugin->socket_path())) continue;
-      tell(Kind::SocketRemoved, entry.get());
+      tell(EventKind::SocketRemoved, entry.get());
       entry->new_socket = true;
       entry->delay = kSettling;
       again(*entry);
@@ -146,7 +143,7 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
     kubelet = socket;
     waiting_for.clear();
     client = std::make_unique<grpc::Client>(loop, kubelet_path());
-    tell(Kind::Found, nullptr, kubelet_path());
+    tell(EventKind::Found, nullptr, kubelet_path());
     for (const auto& entry : entries) start(*entry);
   }
 
@@ -183,10 +180,10 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
     entry.phase = Phase::Registering;
     if (entry.new_socket || !file_id(entry.plugin->socket_path())) {
       if (const auto served = new_socket_for(entry); !served.ok()) {
-        tell(Kind::NotRegistered, &entry, served.error().text());
+        tell(EventKind::NotRegistered, &entry, served.error().text());
         return again(entry);
       }
-      tell(Kind::Serving, &entry);
+      tell(EventKind::Serving, &entry);
     }
     entry.new_socket = false;
     const auto& path = entry.plugin->socket_path();
@@ -208,15 +205,16 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
     if (outcome.ok()) {
       entry->phase = Phase::Registered;
       entry->since = Clock::now();
-      tell(Kind::Registered, entry);
+      tell(EventKind::Registered, entry);
       // The kubelet read the list before its answer arrived.
-      if (plugin->watched()) tell(Kind::Watched, entry);
-      return check_in(options.first_check);
+      if (plugin->watched()) tell(EventKind::Watched, entry);
+      check_pause = options.first_check;
+      return check_in(check_pause);
     }
     // UNAVAILABLE: no kubelet has this socket. Otherwise a kubelet may have it, and a name is used
     // only once.
     entry->new_socket = outcome.code != grpc::StatusCode::Unavailable;
-    tell(Kind::NotRegistered, entry, grpc::to_error(outcome).text());
+    tell(EventKind::NotRegistered, entry, grpc::to_error(outcome).text());
     again(*entry);
   }
 
@@ -231,8 +229,8 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
   void watched(const Plugin* plugin, bool is_watched) {
     Entry* entry = find(plugin);
     if (entry == nullptr || entry->phase != Phase::Registered) return;
-    if (is_watched) return tell(Kind::Watched, entry);
-    tell(Kind::Disconnected, entry);
+    if (is_watched) return tell(EventKind::Watched, entry);
+    tell(EventKind::Disconnected, entry);
     if (Clock::now() - entry->since > kSettled) entry->delay = options.first_retry;
     entry->new_socket = true;
     again(*entry);
@@ -276,14 +274,17 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
         continue;
       }
       doubtful = true;
-      if (++entry->doubts == 1) {  // perhaps the kubelet has not read the last list yet
-        entry->plugin->send_again();
-      } else {
+      // At the first doubt the kubelet perhaps has not read the last list yet. Later the cause is
+      // that kubelets up to 1.36 close the current connection when an older stream ends, and stop
+      // the endpoint of the resource a moment after that. If we have registered in between, that
+      // stops the new endpoint: its stream stays open, but every Allocate fails. Sending the list
+      // again would only hide it.
+      if (++entry->doubts > 1)
         disbelieved(*entry, fmt::format("it has {} devices to allocate, we have {}", theirs.size(),
                                         ours.size()));
-      }
     }
-    check_in(doubtful ? options.first_check : options.check_every);
+    check_pause = doubtful ? options.first_check : std::min(check_pause * 2, options.check_every);
+    check_in(check_pause);
   }
 
   // Each registration costs the kubelet a connection, which it never closes up to 1.36. So the
@@ -292,7 +293,7 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
     if (Clock::now() < entry.no_doubt_before) return;
     entry.no_doubt_before = Clock::now() + entry.doubt_pause;
     entry.doubt_pause = std::min(entry.doubt_pause * 2, kLastDoubt);
-    tell(Kind::OutOfSync, &entry, std::move(why));
+    tell(EventKind::OutOfSync, &entry, std::move(why));
     entry.doubts = 0;
     entry.new_socket = true;
     attempt(entry);
@@ -313,7 +314,6 @@ Status Registrar::start() {
   remove_stale_sockets(state->options.directory);
   state->directory = std::make_unique<DirectoryWatch>(state->loop, state->options.directory,
                                                       [state] { state->look(); });
-  state->look_timer = state->loop.every(state->options.look_every, [state] { state->look(); });
   state->look();
   state->check_in(state->options.check_every);
   return {};
@@ -342,10 +342,6 @@ bool Registrar::registered(const Plugin& plugin) const {
 bool Registrar::all_registered() const {
   return std::all_of(state_->entries.begin(), state_->entries.end(),
                      [this](const auto& entry) { return registered(*entry->plugin); });
-}
-
-void Registrar::register_again() {
-  for (const auto& entry : state_->entries) state_->start(*entry);
 }
 
 }  // namespace gantry::kubelet

@@ -27,9 +27,12 @@ struct RegistrarOptions {
   std::chrono::milliseconds register_deadline{10'000};
   std::chrono::milliseconds first_retry{20};  // doubled each time, up to:
   std::chrono::milliseconds last_retry{5'000};
-  std::chrono::milliseconds look_every{1'000};    // for the directory, if inotify reported nothing
-  std::chrono::milliseconds first_check{250};     // of the kubelet's list, after a change
-  std::chrono::milliseconds check_every{30'000};  // of the kubelet's list, otherwise
+  std::chrono::milliseconds look_every{1'000};  // for the directory, if inotify does not watch it
+  std::chrono::milliseconds look_watched_every{
+      10'000};  // if it does: it does not report everything
+  // Of the kubelet's list: the first one after a registration; the pause doubles up to the second.
+  std::chrono::milliseconds first_check{250};
+  std::chrono::milliseconds check_every{30'000};
 };
 
 struct RegistrarEvent {
@@ -49,8 +52,6 @@ struct RegistrarEvent {
   std::string endpoint;
   std::string text;
 };
-
-std::string_view to_string(RegistrarEvent::Kind what);
 
 class Registrar {
  public:
@@ -73,8 +74,6 @@ class Registrar {
 
   bool registered(const Plugin& plugin) const;  // and the kubelet reads its list
   bool all_registered() const;
-  // Registers again through a new socket, even if nothing seems wrong.
-  void register_again();
 
  private:
   struct State;

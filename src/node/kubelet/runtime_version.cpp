@@ -3,7 +3,7 @@
 
 #include "base/core/text.hpp"
 #include "net/grpc/protobuf.hpp"
-#include "node/kubelet/decode_internal.hpp"
+#include "node/kubelet/decode_fields.hpp"
 
 #include <optional>
 #include <utility>

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace gantry::labels {
 namespace {
@@ -96,6 +97,16 @@ void add_vgpu(const LabelOptions& options, Labels& labels) {
   labels["nvidia.com/vgpu.host-driver-branch"] = sanitize(options.vgpu->host_driver_branch);
 }
 
+// The parts that labels describe. A GPU that does not answer does not count, as in NVIDIA's
+// program: pods that select nodes by these labels would wait for it.
+model::Inventory answering_part(const model::Inventory& inventory) {
+  model::Inventory part{.driver = inventory.driver, .functions = inventory.functions};
+  if (!inventory.driver.nvml_error.empty()) return part;
+  std::copy_if(inventory.gpus.begin(), inventory.gpus.end(), std::back_inserter(part.gpus),
+               [](const model::Gpu& gpu) { return gpu.health.state != model::HealthState::Lost; });
+  return part;
+}
+
 }  // namespace
 
 std::string sanitize(std::string_view text) {
@@ -116,7 +127,8 @@ std::string sanitize(std::string_view text) {
   return out;
 }
 
-Labels make_labels(const model::Inventory& inventory, const LabelOptions& options) {
+Labels make_labels(const model::Inventory& machine, const LabelOptions& options) {
+  const auto inventory = answering_part(machine);
   Labels labels;
   if (options.timestamp) labels["nvidia.com/gfd.timestamp"] = fmt::to_string(*options.timestamp);
   add_vgpu(options, labels);

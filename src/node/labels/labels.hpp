@@ -42,7 +42,8 @@ struct LabelOptions {
   std::optional<VgpuHost> vgpu;                  // nullopt: not a vGPU guest
 };
 
-// A node without GPUs has only the timestamp and vGPU labels.
+// A node without GPUs has only the timestamp and vGPU labels. A lost GPU does not count, and
+// without NVML none does.
 Labels make_labels(const model::Inventory& inventory, const LabelOptions& options);
 
 // Makes a valid label value: joins blanks with '-', drops other characters, at most 63 characters,

@@ -54,6 +54,15 @@ model::Inventory eight_h200() {
   return machine(std::vector<model::Gpu>(8, gpu("NVIDIA H200", 143771)));
 }
 
+TEST(Labels, DoNotCountAGpuThatDoesNotAnswer) {
+  auto one_lost = eight_h200();
+  one_lost.gpus[3].health.state = model::HealthState::Lost;
+  EXPECT_THAT(make_labels(one_lost, {}), Contains(Pair("nvidia.com/gpu.count", "7")));
+  auto no_nvml = eight_h200();
+  no_nvml.driver.nvml_error = "nvmlInit_v2: version mismatch";
+  EXPECT_EQ(make_labels(no_nvml, {}), (Labels{{"nvidia.com/vgpu.present", "false"}}));
+}
+
 TEST(Labels, OfEightEqualGpus) {
   const auto labels =
       make_labels(eight_h200(), {.machine = "NVIDIA DGX H200 (rev 2)", .timestamp = 1'724'632'719});

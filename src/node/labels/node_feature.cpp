@@ -1,17 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "node/labels/labels.hpp"
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace gantry::labels {
 namespace {
 
-std::string owner_json(const NodeFeatureOwner& owner) {
-  return fmt::format(R"({{"apiVersion":{},"kind":{},"name":{},"uid":{}{}}})",
-                     json::quote(owner.api_version), json::quote(owner.kind),
-                     json::quote(owner.name), json::quote(owner.uid),
-                     owner.controller ? R"(,"controller":true)" : "");
+void write_owner(json::Writer& out, const NodeFeatureOwner& owner) {
+  out.object([&] {
+    out.member("apiVersion", owner.api_version);
+    out.member("kind", owner.kind);
+    out.member("name", owner.name);
+    out.member("uid", owner.uid);
+    if (owner.controller) out.member("controller", true);
+  });
+}
+
+void write_metadata(json::Writer& out, const NodeFeatureOptions& options) {
+  out.object("metadata", [&] {
+    out.member("name", node_feature_name(options.node));
+    out.member("namespace", options.name_space);
+    out.object("labels", [&] { out.member("nfd.node.kubernetes.io/node-name", options.node); });
+    if (options.owners.empty()) return;
+    out.array("ownerReferences", options.owners,
+              [&](const NodeFeatureOwner& owner) { write_owner(out, owner); });
+  });
 }
 
 }  // namespace
@@ -21,22 +37,21 @@ std::string node_feature_name(std::string_view node) {
 }
 
 std::string to_node_feature(const Labels& labels, const NodeFeatureOptions& options) {
-  std::string map;
-  for (const auto& [key, value] : labels) {
-    map += fmt::format("{}{}:{}", map.empty() ? "" : ",", json::quote(key), json::quote(value));
-  }
-  std::string owners;
-  for (const auto& owner : options.owners) {
-    if (!owners.empty()) owners += ',';
-    owners += owner_json(owner);
-  }
-  if (!owners.empty()) owners = fmt::format(R"(,"ownerReferences":[{}])", owners);
-  return fmt::format(
-      R"({{"apiVersion":"nfd.k8s-sigs.io/v1alpha1","kind":"NodeFeature","metadata":{{"name":{},)"
-      R"("namespace":{},"labels":{{"nfd.node.kubernetes.io/node-name":{}}}{}}},)"
-      R"("spec":{{"features":{{"flags":{{}},"attributes":{{}},"instances":{{}}}},"labels":{{{}}}}}}})",
-      json::quote(node_feature_name(options.node)), json::quote(options.name_space),
-      json::quote(options.node), owners, map);
+  json::Writer out;
+  out.object([&] {
+    out.member("apiVersion", "nfd.k8s-sigs.io/v1alpha1");
+    out.member("kind", "NodeFeature");
+    write_metadata(out, options);
+    out.object("spec", [&] {
+      out.object("features", [&] {
+        out.object("flags", [] {});
+        out.object("attributes", [] {});
+        out.object("instances", [] {});
+      });
+      out.object("labels", labels);
+    });
+  });
+  return std::move(out).text();
 }
 
 }  // namespace gantry::labels

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the container of each device.
 #include "base/core/text.hpp"
-#include "node/metrics/metrics_writer_internal.hpp"
+#include "node/metrics/pages_internal.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The metric names and labels of dcgm-exporter, from NVML only. As in dcgm-exporter, a divided card
 // is shown as its instances; an instance shows the card's value if it has none of its own.
-#include "node/metrics/metrics_writer_internal.hpp"
+#include "node/metrics/pages_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ struct Source {
 using Value = std::optional<double>;
 using Get = Value (*)(const Source&);
 
-struct Row {
+struct DcgmMetric {
   MetricInfo metric;
   Get get = nullptr;
 };
@@ -62,107 +62,127 @@ Value memory_used(const Source& s) {
   return s.divided ? std::nullopt : mib(s.card->memory_used_bytes);
 }
 
-constexpr auto kGauge = MetricType::Gauge;
-constexpr auto kCounter = MetricType::Counter;
-
 constexpr std::array kRows{
-    Row{{"DCGM_FI_DEV_SM_CLOCK", kGauge, "SM clock frequency (in MHz)."}, OF_CARD(sm_clock_mhz)},
-    Row{{"DCGM_FI_DEV_MEM_CLOCK", kGauge, "Memory clock frequency (in MHz)."},
-        OF_CARD(memory_clock_mhz)},
-    Row{{"DCGM_FI_DEV_MEMORY_TEMP", kGauge, "Memory temperature (in C)."},
-        OF_CARD(memory_temperature_celsius)},
-    Row{{"DCGM_FI_DEV_GPU_TEMP", kGauge, "GPU temperature (in C)."}, OF_CARD(temperature_celsius)},
-    Row{{"DCGM_FI_DEV_POWER_USAGE", kGauge, "Power draw (in W)."},
-        [](const Source& s) { return number(s.card->power_milliwatts, 1e-3); }},
-    Row{{"DCGM_FI_DEV_POWER_MGMT_LIMIT", kGauge, "Power limit in force (in W)."},
-        [](const Source& s) { return number(s.card->power_limit_milliwatts, 1e-3); }},
-    Row{{"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", kCounter,
-         "Energy since the driver was loaded (in mJ)."},
-        OF_CARD(energy_millijoules)},
-    Row{{"DCGM_FI_DEV_PCIE_REPLAY_COUNTER", kCounter, "PCIe retries."}, OF_CARD(pcie_replays)},
-    Row{{"DCGM_FI_DEV_GPU_UTIL", kGauge, "GPU utilization (in %)."}, gpu_util},
-    Row{{"DCGM_FI_DEV_MEM_COPY_UTIL", kGauge, "Memory utilization (in %)."},
-        OF_CARD(memory_utilization_percent)},
-    Row{{"DCGM_FI_DEV_ENC_UTIL", kGauge, "Encoder utilization (in %)."}, OF_CARD(encoder_percent)},
-    Row{{"DCGM_FI_DEV_DEC_UTIL", kGauge, "Decoder utilization (in %)."}, OF_CARD(decoder_percent)},
-    Row{{"DCGM_FI_DEV_XID_ERRORS", kGauge, "Number of the last XID error, 0 if there was none."},
+    DcgmMetric{{"DCGM_FI_DEV_SM_CLOCK", kGauge, "SM clock frequency (in MHz)."},
+               OF_CARD(sm_clock_mhz)},
+    DcgmMetric{{"DCGM_FI_DEV_MEM_CLOCK", kGauge, "Memory clock frequency (in MHz)."},
+               OF_CARD(memory_clock_mhz)},
+    DcgmMetric{{"DCGM_FI_DEV_MEMORY_TEMP", kGauge, "Memory temperature (in C)."},
+               OF_CARD(memory_temperature_celsius)},
+    DcgmMetric{{"DCGM_FI_DEV_GPU_TEMP", kGauge, "GPU temperature (in C)."},
+               OF_CARD(temperature_celsius)},
+    DcgmMetric{{"DCGM_FI_DEV_POWER_USAGE", kGauge, "Power draw (in W)."},
+               [](const Source& s) { return number(s.card->power_milliwatts, 1e-3); }},
+    DcgmMetric{{"DCGM_FI_DEV_POWER_MGMT_LIMIT", kGauge, "Power limit in force (in W)."},
+               [](const Source& s) { return number(s.card->power_limit_milliwatts, 1e-3); }},
+    DcgmMetric{{"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", kCounter,
+                "Energy since the driver was loaded (in mJ)."},
+               OF_CARD(energy_millijoules)},
+    DcgmMetric{{"DCGM_FI_DEV_PCIE_REPLAY_COUNTER", kCounter, "PCIe retries."},
+               OF_CARD(pcie_replays)},
+    DcgmMetric{{"DCGM_FI_DEV_GPU_UTIL", kGauge, "GPU utilization (in %)."}, gpu_util},
+    DcgmMetric{{"DCGM_FI_DEV_MEM_COPY_UTIL", kGauge, "Memory utilization (in %)."},
+               OF_CARD(memory_utilization_percent)},
+    DcgmMetric{{"DCGM_FI_DEV_ENC_UTIL", kGauge, "Encoder utilization (in %)."},
+               OF_CARD(encoder_percent)},
+    DcgmMetric{{"DCGM_FI_DEV_DEC_UTIL", kGauge, "Decoder utilization (in %)."},
+               OF_CARD(decoder_percent)},
+    DcgmMetric{
+        {"DCGM_FI_DEV_XID_ERRORS", kGauge, "Number of the last XID error, 0 if there was none."},
         [](const Source& s) -> Value { return s.last_xid; }},
-    Row{{"DCGM_FI_DEV_FB_FREE", kGauge, "Frame buffer memory free (in MiB)."},
-        OF_MEMORY(memory_free_bytes)},
-    Row{{"DCGM_FI_DEV_FB_USED", kGauge, "Frame buffer memory used (in MiB)."}, memory_used},
-    Row{{"DCGM_FI_DEV_FB_RESERVED", kGauge, "Frame buffer memory reserved (in MiB)."},
-        OF_MEMORY(memory_reserved_bytes)},
-    Row{{"DCGM_FI_DEV_FB_TOTAL", kGauge, "Total frame buffer memory (in MiB)."},
-        OF_MEMORY(memory_total_bytes)},
-    Row{{"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", kCounter,
-         "Data over all NVLinks, both directions (in KiB)."},
-        OF_CARD(nvlink_bandwidth_total)},
-    Row{{"DCGM_FI_DEV_VGPU_LICENSE_STATUS", kGauge, "vGPU license status."}, OF_CARD(vgpu_license)},
-    Row{{"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", kCounter,
-         "Rows remapped for uncorrectable errors."},
-        OF_CARD(remapped_uncorrected)},
-    Row{{"DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", kCounter,
-         "Rows remapped for correctable errors."},
-        OF_CARD(remapped_corrected)},
-    Row{{"DCGM_FI_DEV_ROW_REMAP_FAILURE", kGauge, "Whether remapping of rows has failed."},
-        OF_CARD(remap_failure)},
-    Row{{"DCGM_FI_DEV_ROW_REMAP_PENDING", kGauge, "Whether a remapped row waits for a reset."},
+    DcgmMetric{{"DCGM_FI_DEV_FB_FREE", kGauge, "Frame buffer memory free (in MiB)."},
+               OF_MEMORY(memory_free_bytes)},
+    DcgmMetric{{"DCGM_FI_DEV_FB_USED", kGauge, "Frame buffer memory used (in MiB)."}, memory_used},
+    DcgmMetric{{"DCGM_FI_DEV_FB_RESERVED", kGauge, "Frame buffer memory reserved (in MiB)."},
+               OF_MEMORY(memory_reserved_bytes)},
+    DcgmMetric{{"DCGM_FI_DEV_FB_TOTAL", kGauge, "Total frame buffer memory (in MiB)."},
+               OF_MEMORY(memory_total_bytes)},
+    DcgmMetric{{"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", kCounter,
+                "Data over all NVLinks, both directions (in KiB)."},
+               OF_CARD(nvlink_bandwidth_total)},
+    DcgmMetric{{"DCGM_FI_DEV_VGPU_LICENSE_STATUS", kGauge, "vGPU license status."},
+               OF_CARD(vgpu_license)},
+    DcgmMetric{{"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", kCounter,
+                "Rows remapped for uncorrectable errors."},
+               OF_CARD(remapped_uncorrected)},
+    DcgmMetric{{"DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", kCounter,
+                "Rows remapped for correctable errors."},
+               OF_CARD(remapped_corrected)},
+    DcgmMetric{{"DCGM_FI_DEV_ROW_REMAP_FAILURE", kGauge, "Whether remapping of rows has failed."},
+               OF_CARD(remap_failure)},
+    DcgmMetric{
+        {"DCGM_FI_DEV_ROW_REMAP_PENDING", kGauge, "Whether a remapped row waits for a reset."},
         OF_CARD(remap_pending)},
-    Row{{"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", kCounter, "Corrected errors since the last reset."},
+    DcgmMetric{
+        {"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", kCounter, "Corrected errors since the last reset."},
         OF_CARD(ecc_corrected_volatile)},
-    Row{{"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", kCounter, "Uncorrected errors since the last reset."},
+    DcgmMetric{
+        {"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", kCounter, "Uncorrected errors since the last reset."},
         OF_CARD(ecc_uncorrected_volatile)},
-    Row{{"DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", kCounter, "Corrected errors in the card's life."},
-        OF_CARD(ecc_corrected_aggregate)},
-    Row{{"DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", kCounter, "Uncorrected errors in the card's life."},
+    DcgmMetric{{"DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", kCounter, "Corrected errors in the card's life."},
+               OF_CARD(ecc_corrected_aggregate)},
+    DcgmMetric{
+        {"DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", kCounter, "Uncorrected errors in the card's life."},
         OF_CARD(ecc_uncorrected_aggregate)},
-    Row{{"DCGM_FI_DEV_RETIRED_SBE", kCounter, "Pages retired for corrected errors."},
-        OF_CARD(retired_corrected)},
-    Row{{"DCGM_FI_DEV_RETIRED_DBE", kCounter, "Pages retired for uncorrected errors."},
-        OF_CARD(retired_uncorrected)},
-    Row{{"DCGM_FI_DEV_RETIRED_PENDING", kCounter, "Pages that wait to be retired."},
-        OF_CARD(retired_pending)},
-    Row{{"DCGM_FI_DEV_POWER_VIOLATION", kCounter, "Time throttled for power (in ns)."},
-        OF_CARD(power_violation_ns)},
-    Row{{"DCGM_FI_DEV_THERMAL_VIOLATION", kCounter, "Time throttled for heat (in ns)."},
-        OF_CARD(thermal_violation_ns)},
-    Row{{"DCGM_FI_DEV_SYNC_BOOST_VIOLATION", kCounter, "Time throttled by sync boost (in ns)."},
+    DcgmMetric{{"DCGM_FI_DEV_RETIRED_SBE", kCounter, "Pages retired for corrected errors."},
+               OF_CARD(retired_corrected)},
+    DcgmMetric{{"DCGM_FI_DEV_RETIRED_DBE", kCounter, "Pages retired for uncorrected errors."},
+               OF_CARD(retired_uncorrected)},
+    DcgmMetric{{"DCGM_FI_DEV_RETIRED_PENDING", kCounter, "Pages that wait to be retired."},
+               OF_CARD(retired_pending)},
+    DcgmMetric{{"DCGM_FI_DEV_POWER_VIOLATION", kCounter, "Time throttled for power (in ns)."},
+               OF_CARD(power_violation_ns)},
+    DcgmMetric{{"DCGM_FI_DEV_THERMAL_VIOLATION", kCounter, "Time throttled for heat (in ns)."},
+               OF_CARD(thermal_violation_ns)},
+    DcgmMetric{
+        {"DCGM_FI_DEV_SYNC_BOOST_VIOLATION", kCounter, "Time throttled by sync boost (in ns)."},
         OF_CARD(sync_boost_violation_ns)},
-    Row{{"DCGM_FI_DEV_BOARD_LIMIT_VIOLATION", kCounter, "Time throttled by board limit (in ns)."},
+    DcgmMetric{
+        {"DCGM_FI_DEV_BOARD_LIMIT_VIOLATION", kCounter, "Time throttled by board limit (in ns)."},
         OF_CARD(board_limit_violation_ns)},
-    Row{{"DCGM_FI_DEV_LOW_UTIL_VIOLATION", kCounter, "Time throttled for low utilization (in ns)."},
+    DcgmMetric{
+        {"DCGM_FI_DEV_LOW_UTIL_VIOLATION", kCounter, "Time throttled for low utilization (in ns)."},
         OF_CARD(low_utilization_violation_ns)},
-    Row{{"DCGM_FI_DEV_RELIABILITY_VIOLATION", kCounter, "Time throttled for reliability (in ns)."},
+    DcgmMetric{
+        {"DCGM_FI_DEV_RELIABILITY_VIOLATION", kCounter, "Time throttled for reliability (in ns)."},
         OF_CARD(reliability_violation_ns)},
-    Row{{"DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", kCounter,
-         "NVLink flow-control CRC errors."},
-        OF_CARD(nvlink_crc_flit_errors)},
-    Row{{"DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", kCounter, "NVLink data CRC errors."},
+    DcgmMetric{{"DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", kCounter,
+                "NVLink flow-control CRC errors."},
+               OF_CARD(nvlink_crc_flit_errors)},
+    DcgmMetric{
+        {"DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", kCounter, "NVLink data CRC errors."},
         OF_CARD(nvlink_crc_data_errors)},
-    Row{{"DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", kCounter, "NVLink retries."},
-        OF_CARD(nvlink_replays)},
-    Row{{"DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", kCounter, "NVLink recovery errors."},
+    DcgmMetric{{"DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", kCounter, "NVLink retries."},
+               OF_CARD(nvlink_replays)},
+    DcgmMetric{
+        {"DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", kCounter, "NVLink recovery errors."},
         OF_CARD(nvlink_recoveries)},
-    Row{{"DCGM_FI_PROF_GR_ENGINE_ACTIVE", kGauge, "Ratio of time the graphics engine is active."},
+    DcgmMetric{
+        {"DCGM_FI_PROF_GR_ENGINE_ACTIVE", kGauge, "Ratio of time the graphics engine is active."},
         OF_PROFILE(graphics_active)},
-    Row{{"DCGM_FI_PROF_SM_ACTIVE", kGauge, "Ratio of cycles an SM has at least one warp."},
-        OF_PROFILE(sm_active)},
-    Row{{"DCGM_FI_PROF_SM_OCCUPANCY", kGauge, "Ratio of warps resident on an SM."},
-        OF_PROFILE(sm_occupancy)},
-    Row{{"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", kGauge, "Ratio of cycles the tensor pipe is active."},
+    DcgmMetric{{"DCGM_FI_PROF_SM_ACTIVE", kGauge, "Ratio of cycles an SM has at least one warp."},
+               OF_PROFILE(sm_active)},
+    DcgmMetric{{"DCGM_FI_PROF_SM_OCCUPANCY", kGauge, "Ratio of warps resident on an SM."},
+               OF_PROFILE(sm_occupancy)},
+    DcgmMetric{
+        {"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", kGauge, "Ratio of cycles the tensor pipe is active."},
         OF_PROFILE(tensor_active)},
-    Row{{"DCGM_FI_PROF_DRAM_ACTIVE", kGauge, "Ratio of cycles the memory interface is active."},
+    DcgmMetric{
+        {"DCGM_FI_PROF_DRAM_ACTIVE", kGauge, "Ratio of cycles the memory interface is active."},
         OF_PROFILE(dram_active)},
-    Row{{"DCGM_FI_PROF_PIPE_FP64_ACTIVE", kGauge, "Ratio of cycles the fp64 pipe is active."},
+    DcgmMetric{
+        {"DCGM_FI_PROF_PIPE_FP64_ACTIVE", kGauge, "Ratio of cycles the fp64 pipe is active."},
         OF_PROFILE(fp64_active)},
-    Row{{"DCGM_FI_PROF_PIPE_FP32_ACTIVE", kGauge, "Ratio of cycles the fp32 pipe is active."},
+    DcgmMetric{
+        {"DCGM_FI_PROF_PIPE_FP32_ACTIVE", kGauge, "Ratio of cycles the fp32 pipe is active."},
         OF_PROFILE(fp32_active)},
-    Row{{"DCGM_FI_PROF_PIPE_FP16_ACTIVE", kGauge, "Ratio of cycles the fp16 pipe is active."},
+    DcgmMetric{
+        {"DCGM_FI_PROF_PIPE_FP16_ACTIVE", kGauge, "Ratio of cycles the fp16 pipe is active."},
         OF_PROFILE(fp16_active)},
-    Row{{"DCGM_FI_PROF_PCIE_TX_BYTES", kGauge, "Bytes sent over PCIe per second."},
-        OF_PROFILE(pcie_sent_bytes_per_second)},
-    Row{{"DCGM_FI_PROF_PCIE_RX_BYTES", kGauge, "Bytes received over PCIe per second."},
-        OF_PROFILE(pcie_received_bytes_per_second)},
+    DcgmMetric{{"DCGM_FI_PROF_PCIE_TX_BYTES", kGauge, "Bytes sent over PCIe per second."},
+               OF_PROFILE(pcie_sent_bytes_per_second)},
+    DcgmMetric{{"DCGM_FI_PROF_PCIE_RX_BYTES", kGauge, "Bytes received over PCIe per second."},
+               OF_PROFILE(pcie_received_bytes_per_second)},
 };
 
 constexpr MetricInfo kXidCount{"DCGM_EXP_XID_ERRORS_COUNT", kGauge,
@@ -181,7 +201,7 @@ std::string card_labels(const model::Gpu& gpu) {
   return labels;
 }
 
-void add_pod(std::string& labels, const model::DeviceAllocation& holder) {
+void add_dcgm_pod(std::string& labels, const model::DeviceAllocation& holder) {
   add_label(labels, "container", holder.container);
   add_label(labels, "namespace", holder.pod_namespace);
   add_label(labels, "pod", holder.pod);
@@ -201,7 +221,7 @@ class Sources {
     Source source;
     source.card = find_reading(snapshot_, gpu.uuid);
     if (source.card == nullptr || !source.card->lost.empty()) return;
-    const auto xid = snapshot_.counters.last_xid.find(gpu.uuid.text);
+    const auto xid = snapshot_.counters.last_xid.find(gpu.uuid);
     if (xid != snapshot_.counters.last_xid.end()) source.last_xid = xid->second;
     source.labels = card_labels(gpu);
     source.divided = !gpu.mig.instances.empty();
@@ -225,7 +245,7 @@ class Sources {
       if (holder.gpu != gpu || holder.mig != mig) continue;
       held = true;
       Source one = source;
-      add_pod(one.labels, holder.holder);
+      add_dcgm_pod(one.labels, holder.holder);
       if (holder.shared) one.pod = pod_usage(*source.card, holder);
       list_.push_back(std::move(one));
     }
@@ -241,7 +261,7 @@ void add_xid_counts(const Snapshot& snapshot, MetricsWriter& page) {
   page.begin(kXidCount);
   for (const auto& [key, count] : snapshot.counters.xids) {
     for (const auto& gpu : snapshot.inventory.gpus) {
-      if (gpu.uuid.text != key.gpu) continue;
+      if (gpu.uuid != key.gpu) continue;
       auto labels = card_labels(gpu);
       if (!snapshot.node.empty()) add_label(labels, "hostname", snapshot.node);
       add_label(labels, "xid", fmt::format_int(key.xid).c_str());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The agent's metrics about itself and about the resources that it offers.
-#include "node/metrics/metrics_writer_internal.hpp"
+#include "node/metrics/pages_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -10,10 +10,6 @@
 
 namespace gantry::metrics {
 namespace {
-
-constexpr auto kGauge = MetricType::Gauge;
-constexpr auto kCounter = MetricType::Counter;
-constexpr auto kHistogram = MetricType::Histogram;
 
 constexpr MetricInfo kBuild{"gantry_build_info", kGauge, "Always 1; the version is a label."};
 constexpr MetricInfo kStart{"gantry_start_time_seconds", kGauge,
@@ -64,17 +60,6 @@ constexpr std::array kAll{
     kAllocateTime,   kPreferredTime, kPreStartTime, kHealthChanges, kXids,          kSensorStarts,
     kSensorFailures, kReadingsTook,  kScrapes,      kInventory,     kSpecs};
 
-std::string label(std::string_view name, std::string_view value) {
-  std::string labels;
-  add_label(labels, name, value);
-  return labels;
-}
-
-void add_one(MetricsWriter& page, const MetricInfo& metric, double value) {
-  page.begin(metric);
-  page.series("", value);
-}
-
 void add_outcomes(MetricsWriter& page, const MetricInfo& metric,
                   const std::map<ResourceOutcome, std::uint64_t>& counts) {
   page.begin(metric);
@@ -88,7 +73,7 @@ void add_outcomes(MetricsWriter& page, const MetricInfo& metric,
 void add_times(MetricsWriter& page, const MetricInfo& metric, std::string_view name,
                const std::map<std::string, Histogram>& times) {
   page.begin(metric);
-  for (const auto& [key, histogram] : times) page.histogram(label(name, key), histogram);
+  for (const auto& [key, histogram] : times) page.histogram(label(name, key), histogram.values());
 }
 
 template <class Map>
@@ -134,10 +119,12 @@ void add_health(const Snapshot& snapshot, MetricsWriter& page) {
     if (!health.mig.text.empty()) add_label(labels, "mig", health.mig.text);
     page.series(labels, std::uint64_t{health.usable ? 1U : 0U});
   }
-  add_counts(page, kHealthChanges, "gpu", snapshot.counters.health_changes);
+  page.begin(kHealthChanges);
+  for (const auto& [gpu, count] : snapshot.counters.health_changes)
+    page.series(label("gpu", gpu.text), count);
   page.begin(kXids);
   for (const auto& [key, count] : snapshot.counters.xids) {
-    auto labels = label("gpu", key.gpu);
+    auto labels = label("gpu", key.gpu.text);
     add_label(labels, "xid", fmt::format_int(key.xid).c_str());
     page.series(labels, count);
   }
@@ -149,10 +136,10 @@ void add_gantry(const Snapshot& snapshot, MetricsWriter& page) {
   const auto& counters = snapshot.counters;
   page.begin(kBuild);
   page.series(label("version", snapshot.version), std::uint64_t{1});
-  add_one(page, kStart, static_cast<double>(counters.started_unix_s));
-  add_one(page, kDriverUp, snapshot.driver_answers ? 1 : 0);
+  page.single(kStart, static_cast<double>(counters.started_unix_s));
+  page.single(kDriverUp, snapshot.driver_answers ? 1.0 : 0.0);
   if (snapshot.readings.at_unix_ms != 0)
-    add_one(page, kReadingsTime, static_cast<double>(snapshot.readings.at_unix_ms) / 1000);
+    page.single(kReadingsTime, static_cast<double>(snapshot.readings.at_unix_ms) / 1000);
   add_devices(snapshot, page);
   add_health(snapshot, page);
   add_outcomes(page, kAllocations, counters.allocations);
@@ -162,13 +149,13 @@ void add_gantry(const Snapshot& snapshot, MetricsWriter& page) {
   add_times(page, kAllocateTime, "resource", counters.allocate_seconds);
   add_times(page, kPreferredTime, "resource", counters.preferred_seconds);
   add_times(page, kPreStartTime, "resource", counters.pre_start_seconds);
-  add_one(page, kSensorStarts, static_cast<double>(counters.sensor_starts));
-  add_one(page, kSensorFailures, static_cast<double>(counters.sensor_failures));
+  page.single(kSensorStarts, static_cast<double>(counters.sensor_starts));
+  page.single(kSensorFailures, static_cast<double>(counters.sensor_failures));
   page.begin(kReadingsTook);
-  page.histogram("", counters.readings_seconds);
+  page.histogram("", counters.readings_seconds.values());
   add_times(page, kScrapes, "page", counters.scrape_seconds);
-  add_one(page, kInventory, static_cast<double>(counters.inventory_changes));
-  add_one(page, kSpecs, static_cast<double>(counters.spec_writes));
+  page.single(kInventory, static_cast<double>(counters.inventory_changes));
+  page.single(kSpecs, static_cast<double>(counters.spec_writes));
 }
 
 std::vector<std::string_view> gantry_names() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gauges of GKE's device plugin, with its names.
-#include "node/metrics/metrics_writer_internal.hpp"
+#include "node/metrics/pages_internal.hpp"
 
 #include <array>
 
@@ -21,13 +21,13 @@ constexpr MetricInfo kTotalNode{"memory_total_gpu_node", MetricType::Gauge,
 constexpr MetricInfo kUsedNode{"memory_used_gpu_node", MetricType::Gauge,
                                "Allocated GPU memory in bytes"};
 
-struct Row {
+struct GkeSeries {
   std::string labels;
   std::optional<int> duty;
   std::optional<std::uint64_t> total, used;
 };
 
-void add_pod(std::string& labels, const model::DeviceAllocation& holder) {
+void add_gke_pod(std::string& labels, const model::DeviceAllocation& holder) {
   add_label(labels, "namespace", holder.pod_namespace);
   add_label(labels, "pod", holder.pod);
   add_label(labels, "container", holder.container);
@@ -47,9 +47,9 @@ const std::string& name_of(const Snapshot& snapshot, const model::GpuUuid& uuid)
   return none;
 }
 
-Row make_row(const Snapshot& snapshot, const Attribution& holder) {
-  Row row;
-  add_pod(row.labels, holder.holder);
+GkeSeries make_row(const Snapshot& snapshot, const Attribution& holder) {
+  GkeSeries row;
+  add_gke_pod(row.labels, holder.holder);
   add_card(row.labels, holder.mig.text.empty() ? holder.gpu.text : holder.mig.text,
            name_of(snapshot, holder.gpu));
   const auto* reading = find_reading(snapshot, holder.gpu);
@@ -69,8 +69,8 @@ Row make_row(const Snapshot& snapshot, const Attribution& holder) {
   return row;
 }
 
-Row make_row(const Snapshot& snapshot, const model::Gpu& gpu) {
-  Row row;
+GkeSeries make_row(const Snapshot& snapshot, const model::Gpu& gpu) {
+  GkeSeries row;
   add_card(row.labels, gpu.uuid.text, gpu.name);
   row.total = gpu.memory_bytes;
   const auto* reading = find_reading(snapshot, gpu.uuid);
@@ -81,7 +81,7 @@ Row make_row(const Snapshot& snapshot, const model::Gpu& gpu) {
   return row;
 }
 
-void write(MetricsWriter& page, const std::vector<Row>& rows, const MetricInfo& duty,
+void write(MetricsWriter& page, const std::vector<GkeSeries>& rows, const MetricInfo& duty,
            const MetricInfo& total, const MetricInfo& used) {
   page.begin(duty);
   for (const auto& row : rows) {
@@ -101,14 +101,14 @@ void write(MetricsWriter& page, const std::vector<Row>& rows, const MetricInfo& 
 
 void add_gke(const Snapshot& snapshot, const std::vector<Attribution>& holders,
              MetricsWriter& page) {
-  std::vector<Row> rows;
+  std::vector<GkeSeries> rows;
   rows.reserve(holders.size());
   for (const auto& holder : holders) rows.push_back(make_row(snapshot, holder));
   write(page, rows, kDuty, kTotal, kUsed);
   page.begin(kRequest);
   for (const auto& holder : snapshot.holders) {
     std::string labels;
-    add_pod(labels, holder);
+    add_gke_pod(labels, holder);
     add_label(labels, "resource_name", holder.resource);
     page.series(labels, static_cast<std::uint64_t>(holder.ids.size()));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/metrics/pages.hpp"
 
-#include "node/metrics/metrics_writer_internal.hpp"
+#include "node/metrics/pages_internal.hpp"
 
 namespace gantry::metrics {
 namespace {
@@ -12,14 +12,14 @@ constexpr MetricInfo kLeftOut{"gantry_series_left_out", MetricType::Gauge,
 }  // namespace
 
 std::string gke_page(const Snapshot& snapshot) {
-  MetricsWriter page;
+  MetricsWriter page(kPageLimit);
   add_gke(snapshot, attribute_devices(snapshot), page);
   add_gantry(snapshot, page);
   return page.take(kLeftOut);
 }
 
 std::string dcgm_page(const Snapshot& snapshot) {
-  MetricsWriter page;
+  MetricsWriter page(kPageLimit);
   add_dcgm(snapshot, attribute_devices(snapshot), page);
   add_gantry(snapshot, page);
   return page.take(kLeftOut);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The metrics pages in the Prometheus text format. # HELP and # TYPE stand once before the series
-// of a metric. A value that the card or the driver does not report has no series. A page never
-// grows beyond kPageLimit: further series are left out, and gantry_series_left_out says how many.
+// The metrics pages in the Prometheus text format. A value that the card or the driver does not
+// report has no series. A page never grows beyond kPageLimit: further series are left out, and
+// gantry_series_left_out says how many.
 #pragma once
 
 #include "node/metrics/snapshot.hpp"
@@ -13,7 +13,6 @@
 namespace gantry::metrics {
 
 inline constexpr std::size_t kPageLimit = std::size_t{16} << 20;
-inline constexpr std::string_view kContentType = "text/plain; version=0.0.4; charset=utf-8";
 
 // GKE's seven gauges (:2112) and our own metrics.
 std::string gke_page(const Snapshot& snapshot);

@@ -188,8 +188,8 @@ TEST(OwnMetrics, CountAndMeasure) {
   counters.allocations[{"nvidia.com/gpu", Outcome::Ok}] = 7;
   counters.allocate_seconds["nvidia.com/gpu"].add(0.0003);
   counters.allocate_seconds["nvidia.com/gpu"].add(20);
-  counters.xids[{"GPU-1", 79}] = 2;
-  counters.last_xid["GPU-1"] = 79;
+  counters.xids[{{"GPU-1"}, 79}] = 2;
+  counters.last_xid[{"GPU-1"}] = 79;
   const auto page = dcgm_page(snapshot);
   expect_value(page, "gantry_allocations_total", "outcome=\"ok\"", "7");
   expect_value(page, "gantry_gpu_usable", "gpu=\"GPU-1\"", "0");

@@ -4,6 +4,7 @@
 
 #include "gpu/model/advertised.hpp"
 #include "gpu/model/readings.hpp"
+#include "net/prometheus/metrics_writer.hpp"
 
 #include <array>
 #include <cstdint>
@@ -21,9 +22,7 @@ class Histogram {
                                       0.005,   0.01,   0.025,   0.05,   0.1,   0.25,
                                       0.5,     1.0,    2.5,     5.0,    10.0};
   void add(double seconds);
-  std::uint64_t count() const { return count_; }
-  double sum() const { return sum_; }
-  const std::array<std::uint64_t, kBounds.size()>& buckets() const { return buckets_; }
+  prometheus::HistogramValues values() const { return {kBounds, buckets_, count_, sum_}; }
   bool operator==(const Histogram&) const = default;
 
  private:
@@ -40,7 +39,7 @@ struct ResourceOutcome {
   auto operator<=>(const ResourceOutcome&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 struct GpuXid {
-  std::string gpu;
+  model::GpuUuid gpu;
   unsigned xid = 0;
   auto operator<=>(const GpuXid&) const = default;  // NOLINT(modernize-use-nullptr)
 };
@@ -54,9 +53,9 @@ struct AgentCounters {
   std::map<std::string, Histogram> allocate_seconds;  // by resource
   std::map<std::string, Histogram> preferred_seconds;
   std::map<std::string, Histogram> pre_start_seconds;
-  std::map<std::string, std::uint64_t> health_changes;  // by card
+  std::map<model::GpuUuid, std::uint64_t> health_changes;  // by card
   std::map<GpuXid, std::uint64_t> xids;
-  std::map<std::string, unsigned> last_xid;  // by card
+  std::map<model::GpuUuid, unsigned> last_xid;  // by card
   std::uint64_t sensor_starts = 0;
   std::uint64_t sensor_failures = 0;
   Histogram readings_seconds;                       // from request to answer

@@ -116,8 +116,8 @@ inline Snapshot busy_machine_for_test() {
   counters.registrations[{"nvidia.com/gpu.shared", Outcome::Error}] = 1;
   counters.allocate_seconds["nvidia.com/gpu.shared"].add(0.0002);
   counters.scrape_seconds["dcgm"].add(0.0009);
-  counters.health_changes["GPU-0"] = 2;
-  counters.xids[{"GPU-0", 31}] = 1;
+  counters.health_changes[{"GPU-0"}] = 2;
+  counters.xids[{{"GPU-0"}, 31}] = 1;
   counters.kubelet_connections["nvidia.com/gpu.shared"] = 1;
   return snapshot;
 }

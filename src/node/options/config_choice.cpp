@@ -20,13 +20,13 @@ std::vector<std::string> split_list(std::string_view list) {
   return words;
 }
 
-bool has(const std::vector<std::string>& names, std::string_view name) {
+bool contains_name(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 Result<std::string> named(std::string_view what, const std::string& name,
                           const std::vector<std::string>& names) {
-  if (has(names, name)) return name;
+  if (contains_name(names, name)) return name;
   return Error(Errc::NotFound, fmt::format("{} is `{}`, which is not one of the configurations: {}",
                                            what, name, fmt::join(names, ", ")));
 }
@@ -57,7 +57,7 @@ Result<std::string> choose_config(const ConfigManagerSettings& setting,
   }
   if (!setting.default_name.empty()) return named("the default", setting.default_name, names);
   for (const auto& word : setting.fallbacks) {
-    if (word == "named" && has(names, "default")) return std::string("default");
+    if (word == "named" && contains_name(names, "default")) return std::string("default");
     if (word == "single" && names.size() == 1) return names.front();
     if (word == "empty") return std::string();
   }

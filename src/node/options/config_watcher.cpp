@@ -30,22 +30,21 @@ ConfigWatcher::ConfigWatcher(kube::ClientConfig access, ConfigManagerSettings se
                              std::string file, Callbacks callbacks, std::chrono::milliseconds every)
     : setting_(std::move(setting)),
       callbacks_(std::move(callbacks)),
-      every_(every),
+      api_(std::move(access)),
       file_(std::move(file)),
       content_(content_of(file_)),
-      thread_([this, access = std::move(access)]() mutable { run(std::move(access)); }) {}
-
-ConfigWatcher::~ConfigWatcher() {
-  {
-    const std::lock_guard hold(mutex_);
-    ended_ = true;
-  }
-  wake_.notify_all();
-  thread_.join();
+      task_({.name = "node config",
+             .period = every,
+             .first_run = sys::BackgroundTask::FirstRun::AfterPeriod},
+            [this](const std::stop_token&) -> Status {
+              check_once();
+              return {};
+            }) {
+  task_.start();
 }
 
-void ConfigWatcher::check_once(kube::Api& api) {
-  auto file = current_config_file(api, setting_);
+void ConfigWatcher::check_once() {
+  auto file = current_config_file(api_, setting_);
   if (!file.ok()) {
     if (last_failure_ != file.error().text())
       callbacks_.failed(last_failure_ = file.error().text());
@@ -57,16 +56,6 @@ void ConfigWatcher::check_once(kube::Api& api) {
   file_ = *std::move(file);
   content_ = std::move(content);
   callbacks_.changed(file_);
-}
-
-void ConfigWatcher::run(kube::ClientConfig access) {
-  kube::Api api(std::move(access));
-  std::unique_lock hold(mutex_);
-  while (!wake_.wait_for(hold, every_, [this] { return ended_; })) {
-    hold.unlock();
-    check_once(api);
-    hold.lock();
-  }
 }
 
 }  // namespace gantry::options

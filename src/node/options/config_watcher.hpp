@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/sys/background_task.hpp"
 #include "net/kube/api.hpp"
 #include "node/options/config_choice.hpp"
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
-#include <thread>
 
 namespace gantry::options {
 
@@ -28,24 +26,19 @@ class ConfigWatcher {
   };
   ConfigWatcher(kube::ClientConfig access, ConfigManagerSettings setting, std::string file,
                 Callbacks callbacks, std::chrono::milliseconds every = std::chrono::seconds(10));
-  ~ConfigWatcher();
   ConfigWatcher(const ConfigWatcher&) = delete;
   ConfigWatcher& operator=(const ConfigWatcher&) = delete;
 
  private:
-  void check_once(kube::Api& api);
-  void run(kube::ClientConfig access);
+  void check_once();
 
   const ConfigManagerSettings setting_;
   const Callbacks callbacks_;
-  const std::chrono::milliseconds every_;
+  kube::Api api_;
   std::string file_;
   std::string content_;
   std::string last_failure_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool ended_ = false;
-  std::thread thread_;
+  sys::BackgroundTask task_;  // last: it uses everything above
 };
 
 }  // namespace gantry::options

@@ -37,7 +37,7 @@ Result<std::int64_t> number_of(Value object, std::string_view lower) {
   return *number;
 }
 
-Status read_sharing(Value sharing, GkeConfig& config) {
+Status read_gke_sharing(Value sharing, GkeConfig& config) {
   GANTRY_TRY(const auto strategy, string_member(sharing, "gpusharingstrategy"));
   GANTRY_TRY(config.clients_per_gpu, number_of(sharing, "maxsharedclientspergpu"));
   if (strategy == "time-sharing") {
@@ -77,7 +77,7 @@ Result<GkeConfig> parse_gke_config(std::string_view text) {
   if (!root.is(json::Kind::Object)) return Error(Errc::Invalid, "not an object");
   GkeConfig config;
   GANTRY_TRY(config.partition_size, string_member(root, "gpupartitionsize"));
-  GANTRY_CHECK(read_sharing(member(root, "gpusharingconfig"), config));
+  GANTRY_CHECK(read_gke_sharing(member(root, "gpusharingconfig"), config));
   // The older name, used if it is set.
   GANTRY_TRY(const auto clients, number_of(root, "maxtimesharedclientspergpu"));
   if (clients > 0) {

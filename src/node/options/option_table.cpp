@@ -30,7 +30,8 @@ constexpr std::array kTable{
            "How MIG instances are offered: not at all, as nvidia.com/gpu, or by profile"},
     Option{"fail-on-init-error", "GFD_FAIL_ON_INIT_ERROR|FAIL_ON_INIT_ERROR",
            "flags.failOnInitError", GANTRY_FIELD(fail_on_init_error), kBoth,
-           "Exit if the driver does not start, instead of waiting for it"},
+           "Exit if the driver does not start, instead of waiting for it. Default of NVIDIA's "
+           "programs: true"},
     Option{"driver-root|nvidia-driver-root", "NVIDIA_DRIVER_ROOT", "flags.nvidiaDriverRoot",
            GANTRY_FIELD(driver_root), kPlugin, "Root directory of the driver on the host"},
     Option{"dev-root|nvidia-dev-root", "NVIDIA_DEV_ROOT", "flags.nvidiaDevRoot",
@@ -208,6 +209,8 @@ constexpr std::array kTable{
     Option{"exporter-port", "GANTRY_EXPORTER_PORT", "gantry.exporterPort",
            GANTRY_FIELD(exporter_port), kKubelet,
            "Port for the metrics of dcgm-exporter; 0: do not serve them"},
+    Option{"publish", "GANTRY_PUBLISH", "gantry.publish", GANTRY_FIELD(publish), kAgent,
+           "Whether the agent writes driver directory, inventory and CDI specification"},
 };
 
 }  // namespace

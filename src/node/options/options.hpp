@@ -174,10 +174,11 @@ struct LogOptions {
 
 struct Options {
   Program program = Program::Agent;
+  bool publish = true;  // the agent writes driver directory, inventory and CDI specification
 
   // NVIDIA's device plugin
   MigStrategy mig_strategy = MigStrategy::None;
-  bool fail_on_init_error = true;
+  bool fail_on_init_error = false;  // true by default under the names of NVIDIA's programs
   std::string driver_root = "/";
   std::string dev_root;  // "": where the inventory found the nodes
   bool pass_device_specs = false;

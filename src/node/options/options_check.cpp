@@ -26,7 +26,7 @@ bool is_dns_name(std::string_view name) {
   return std::all_of(labels.begin(), labels.end(), is_label);
 }
 
-bool has(const Options& options, ListStrategy strategy) {
+bool lists_by(const Options& options, ListStrategy strategy) {
   const auto& all = options.list_strategies;
   return std::find(all.begin(), all.end(), strategy) != all.end();
 }
@@ -36,10 +36,34 @@ Status check_port(std::string_view flag, std::int64_t port) {
   return Error(Errc::Invalid, fmt::format("--{}: {} is not a port number", flag, port));
 }
 
+// GPUs that only the kernel (vfio) or the Tegra platform shows are not offered yet.
+Status check_discovery(DiscoveryStrategy strategy) {
+  if (strategy == DiscoveryStrategy::Tegra) {
+    return Error(
+        Errc::Unsupported,
+        "--device-discovery-strategy=tegra would find the integrated GPU of a Jetson; this "
+        "version finds GPUs only through NVML. Write auto or nvml, and use NVIDIA's own "
+        "device plugin on Jetson nodes");
+  }
+  if (strategy == DiscoveryStrategy::Vfio) {
+    return Error(
+        Errc::Unsupported,
+        "--device-discovery-strategy=vfio would offer GPUs that are bound to vfio-pci, for "
+        "virtual machines; this version offers only GPUs of the NVIDIA driver. Write auto "
+        "or nvml; `use: vm` in gantry.gpus of the file keeps a GPU away from containers");
+  }
+  return {};
+}
+
+// Feature discovery only labels the sharing; it starts no daemon and mounts nothing.
+bool needs_mps_root(Program program) {
+  return program != Program::MpsDaemon && program != Program::FeatureDiscovery;
+}
+
 Status check_mps(const Options& options) {
   if (options.sharing.kind != SharingKind::Mps) return {};
   // In the daemon's own container the directory is fixed.
-  if (options.mps_root.empty() && options.program != Program::MpsDaemon) {
+  if (options.mps_root.empty() && needs_mps_root(options.program)) {
     return Error(Errc::Invalid,
                  "sharing.mps needs --mps-root: the directory of the MPS daemons on the host, "
                  "usually /run/nvidia/mps");
@@ -90,7 +114,7 @@ Result<std::string> resource_name(std::string_view name) {
 }
 
 Status check(const Options& options) {
-  if (has(options, ListStrategy::Direct) && options.list_strategies.size() > 1) {
+  if (lists_by(options, ListStrategy::Direct) && options.list_strategies.size() > 1) {
     return Error(Errc::Invalid,
                  "--device-list-strategy: direct gives a container everything it needs and cannot "
                  "be combined with another strategy");
@@ -103,6 +127,7 @@ Status check(const Options& options) {
             "--imex-channel-ids: {} is not possible; only channel 0 can be given to containers",
             channel));
   }
+  GANTRY_CHECK(check_discovery(options.discovery));
   GANTRY_CHECK(check_mps(options));
   GANTRY_CHECK(check_shares(options));
   GANTRY_CHECK(check_port("gpu-metrics-port", options.gke.metrics_port));

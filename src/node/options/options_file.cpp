@@ -10,12 +10,6 @@
 namespace gantry::options {
 namespace {
 
-using yaml::Value;
-
-Error at(const Value& value, std::string_view what) {
-  return {Errc::Invalid, fmt::format("{}: {}", value.where(), what)};
-}
-
 // The keys that may follow a path in the file.
 std::vector<std::string> known_below(std::string_view place) {
   std::vector<std::string> known;
@@ -38,23 +32,23 @@ const Option* find_key(std::string_view key) {
   return nullptr;
 }
 
-Status set_from(const Option& option, const Value& value, Options& options) {
+Status set_from(const Option& option, const yaml::Value& value, Options& options) {
   switch (value.kind) {
-    case Value::Kind::Null: return {};  // an empty value means the default
-    case Value::Kind::Scalar: return set_value(option, value.text, options);
-    case Value::Kind::Map: return Error(Errc::Invalid, "expected a value, found a map");
-    case Value::Kind::List: break;
+    case yaml::Value::Kind::Null: return {};  // an empty value means the default
+    case yaml::Value::Kind::Scalar: return set_value(option, value.text, options);
+    case yaml::Value::Kind::Map: return Error(Errc::Invalid, "expected a value, found a map");
+    case yaml::Value::Kind::List: break;
   }
   std::vector<std::string> items;
   for (const auto& item : value.items) {
-    if (item.kind != Value::Kind::Scalar)
+    if (item.kind != yaml::Value::Kind::Scalar)
       return Error(Errc::Invalid, "not a list of single values");
     items.push_back(item.text);
   }
   return set_list(option, items, options);
 }
 
-Status read_map(const Value& map, const std::string& place, Options& options);
+Status read_map(const yaml::Value& map, const std::string& place, Options& options);
 
 Status read_entry(const yaml::MapEntry& entry, const std::string& place, Options& options) {
   const auto key = place.empty() ? entry.key : fmt::format("{}.{}", place, entry.key);
@@ -67,37 +61,42 @@ Status read_entry(const yaml::MapEntry& entry, const std::string& place, Options
     return set_from(*option, value, options).in(fmt::format("{}: {}", value.where(), key));
   }
   if (!known_below(key).empty()) return read_map(value, key, options);
-  return at(value,
-            fmt::format("unknown key `{}`{}{}", entry.key, place.empty() ? "" : " in " + place,
-                        did_you_mean(entry.key, known_below(place))));
+  return error_at(
+      value, fmt::format("unknown key `{}`{}{}", entry.key, place.empty() ? "" : " in " + place,
+                         did_you_mean(entry.key, known_below(place))));
 }
 
-Status read_map(const Value& map, const std::string& place, Options& options) {
-  if (map.kind == Value::Kind::Null) return {};
-  if (map.kind != Value::Kind::Map) {
-    return at(map, fmt::format("{} is not a map", place.empty() ? "the file" : place));
+Status read_map(const yaml::Value& map, const std::string& place, Options& options) {
+  if (map.kind == yaml::Value::Kind::Null) return {};
+  if (map.kind != yaml::Value::Kind::Map) {
+    return error_at(map, fmt::format("{} is not a map", place.empty() ? "the file" : place));
   }
   for (const auto& entry : map.entries) GANTRY_CHECK(read_entry(entry, place, options));
   return {};
 }
 
-Status check_version(const Value& file) {
+Status check_version(const yaml::Value& file) {
   const auto* version = file.find("version");
   if (version == nullptr) {
     return Error(Errc::Invalid,
                  fmt::format("{}: `version: v1` is missing", file.file ? *file.file : "the file"));
   }
   if (version->text != "v1") {
-    return at(*version, fmt::format("version `{}` is not supported; write v1", version->text));
+    return error_at(*version,
+                    fmt::format("version `{}` is not supported; write v1", version->text));
   }
   return {};
 }
 
 }  // namespace
 
+Error error_at(const yaml::Value& value, std::string_view what) {
+  return {Errc::Invalid, fmt::format("{}: {}", value.where(), what)};
+}
+
 Status apply_file(std::string_view text, std::string_view name, Options& options) {
   GANTRY_TRY(const auto file, yaml::parse(text, name));
-  if (file.kind != Value::Kind::Map)
+  if (file.kind != yaml::Value::Kind::Map)
     return Error(Errc::Invalid, fmt::format("{}: not a map", name));
   GANTRY_CHECK(check_version(file));
   return read_map(file, "", options);

@@ -6,10 +6,6 @@
 namespace gantry::options {
 namespace {
 
-bool understands(const Option& option, Program program) {
-  return (option.programs & bit_of(program)) != 0;
-}
-
 std::string flags_of(const Option& option) {
   std::string text;
   for (const auto name : names_in(option.flags)) {
@@ -36,13 +32,13 @@ std::string in_code(std::string_view text) {
 std::string help_text(Program program) {
   std::string text = "Options (flag, environment, default):\n";
   for (const auto& option : option_table()) {
-    if (!understands(option, program)) continue;
+    if (!has_option(program, option)) continue;
     const auto flags = flags_of(option);
     text += fmt::format("  {}\n      {}", flags.empty() ? joined(option.environment, ", ") : flags,
                         meaning_of(option));
     if (!flags.empty() && !option.environment.empty())
       text += fmt::format(" [{}]", joined(option.environment, ", "));
-    const auto value = value_text(option, Options{});
+    const auto value = value_text(option, defaults_of(program));
     if (!value.empty()) text += fmt::format(" (default {})", value);
     text += "\n";
   }

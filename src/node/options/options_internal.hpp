@@ -28,6 +28,16 @@ std::vector<std::string_view> names_in(std::string_view joined);  // of "a|b"
 std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& known,
                          std::string_view before = "");
 
+Error error_at(const yaml::Value& value, std::string_view what);  // with its file and line
+
+// Whether `program` has this option.
+constexpr bool has_option(Program program, const Option& option) {
+  return (option.programs & bit_of(program)) != 0;
+}
+
+// The options that a program has without flags, variables and file.
+Options defaults_of(Program program);
+
 // Read the parts of the file that are not single options.
 Status read_sharing(const yaml::Value& value, Options& options);
 Status read_name_rules(const yaml::Value& value, Options& options);

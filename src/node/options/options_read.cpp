@@ -24,10 +24,6 @@ struct Flags {
   bool version = false;
 };
 
-bool understands(const Option& option, Program program) {
-  return (option.programs & bit_of(program)) != 0;
-}
-
 // klog's flags are written with - or _.
 std::string normal(std::string_view name) {
   std::string result(name);
@@ -37,7 +33,7 @@ std::string normal(std::string_view name) {
 
 const Option* find_flag(std::string_view name, Program program) {
   for (const auto& option : option_table()) {
-    if (!understands(option, program)) continue;
+    if (!has_option(program, option)) continue;
     for (const auto known : names_in(option.flags)) {
       if (normal(known) == normal(name)) return &option;
     }
@@ -48,7 +44,7 @@ const Option* find_flag(std::string_view name, Program program) {
 Error unknown_flag(std::string_view shown, std::string_view name, Program program) {
   std::vector<std::string> known;
   for (const auto& option : option_table()) {
-    if (!understands(option, program)) continue;
+    if (!has_option(program, option)) continue;
     for (const auto flag : names_in(option.flags)) known.emplace_back(flag);
   }
   return {Errc::Invalid,
@@ -131,7 +127,7 @@ bool counts_for(std::string_view variable, Program program) {
 
 Status apply_environment(Program program, const EnvironmentLookup& environment, Options& options) {
   for (const auto& option : option_table()) {
-    if (!understands(option, program)) continue;
+    if (!has_option(program, option)) continue;
     for (const auto name : names_in(option.environment)) {
       if (!counts_for(name, program)) continue;
       const auto value = environment(name);
@@ -184,13 +180,16 @@ void apply_gke_file(const FileReader& read_file, ParsedOptions& read) {
   notes.push_back(fmt::format("Using gpu config: {}", shown(read.options.gke_config)));
 }
 
-// gpushare's plugin shares every GPU by default.
-void begin_as(Program program, Options& options) {
-  options.program = program;
-  options.shares.all = program == Program::Gpushare;
-}
-
 }  // namespace
+
+// gpushare's plugin shares every GPU. NVIDIA's programs exit if the driver does not start; ours
+// waits for it.
+Options defaults_of(Program program) {
+  Options options{.program = program};
+  options.fail_on_init_error = program == Program::Plugin || program == Program::FeatureDiscovery;
+  options.shares.all = program == Program::Gpushare;
+  return options;
+}
 
 Result<ParsedOptions> read_options(Program program, std::span<const std::string> arguments,
                                    const EnvironmentLookup& environment,
@@ -200,11 +199,10 @@ Result<ParsedOptions> read_options(Program program, std::span<const std::string>
   read.help = flags.help;
   read.version = flags.version;
   auto& options = read.options;
-  begin_as(program, options);
+  options = defaults_of(program);
   if (read.help || read.version) return read;
   // Twice: the first pass finds the file.
-  Options first;
-  begin_as(program, first);
+  auto first = defaults_of(program);
   GANTRY_CHECK(apply_environment(program, environment, first));
   GANTRY_CHECK(apply_flags(flags, first));
   if (!first.config_file.empty()) {

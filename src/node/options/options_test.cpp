@@ -196,6 +196,38 @@ TEST(Options, WithAWrongValueSayWhatIsPossible) {
               HasSubstr("only channel 0"));
 }
 
+TEST(Options, ThatThisVersionCannotHonourAreRefusedWithAWayOut) {
+  for (const auto program : {Program::Agent, Program::Plugin, Program::FeatureDiscovery}) {
+    for (const auto* strategy : {"vfio", "tegra"}) {
+      const auto got = read(program, {fmt::format("--device-discovery-strategy={}", strategy)});
+      ASSERT_FALSE(got.ok());
+      EXPECT_EQ(got.error().code(), Errc::Unsupported);
+      EXPECT_THAT(got.error().text(), AllOf(HasSubstr(strategy), HasSubstr("Write auto or nvml")));
+    }
+    EXPECT_TRUE(read(program, {"--device-discovery-strategy=nvml"}).ok());
+  }
+}
+
+TEST(Options, OfNvidiasProgramsLetThemExitWithoutADriverAndOursWait) {
+  EXPECT_TRUE(read(Program::Plugin, {})->options.fail_on_init_error);
+  EXPECT_TRUE(read(Program::FeatureDiscovery, {})->options.fail_on_init_error);
+  EXPECT_FALSE(read(Program::Agent, {})->options.fail_on_init_error);
+  EXPECT_TRUE(read(Program::Agent, {"--fail-on-init-error"})->options.fail_on_init_error);
+  const Around around{.environment = {{"FAIL_ON_INIT_ERROR", "false"}}};
+  EXPECT_FALSE(read(Program::Plugin, {}, around)->options.fail_on_init_error);
+  EXPECT_THAT(help_text(Program::Plugin), HasSubstr("FAIL_ON_INIT_ERROR] (default true)"));
+}
+
+TEST(Options, OfFeatureDiscoveryNeedNoDirectoryForMps) {
+  const Around around{
+      .files = {
+          {"/c.yaml", "version: v1\nsharing: {mps: {resources: [{name: gpu, replicas: 2}]}}\n"}}};
+  const auto got = read(Program::FeatureDiscovery, {"--config-file=/c.yaml"}, around);
+  ASSERT_TRUE(got.ok()) << got.error().text();
+  EXPECT_EQ(got->options.sharing.kind, SharingKind::Mps);
+  EXPECT_FALSE(read(Program::Plugin, {"--config-file=/c.yaml"}, around).ok());
+}
+
 TEST(Options, OfGkeAreTakenWithOneDashAndWithKlogs) {
   const auto got = read(Program::Gke, {"-logtostderr", "-v=10", "--host-path=/home/nvidia",
                                        "--enable-container-gpu-metrics", "-alsologtostderr=false",

@@ -4,8 +4,6 @@
 #include "node/pod_shares/share_provisioner.hpp"
 #include "sharing/daemon/client.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 
@@ -66,13 +64,15 @@ bool ShareProvisioner::remove_all_except(const std::function<bool(const GrantFil
     const auto ended = end_container(written, *granted);
     if (!ended.ok()) {
       clean = false;
-      context_.note(fmt::format("the share of pod {} container {} cannot be removed: {}",
-                                written.pod_uid, written.container, ended.error().text()));
+      context_.note({.what = ShareNote::Kind::NotRemoved,
+                     .pod = written.pod_uid,
+                     .container = written.container,
+                     .error = ended.error().text()});
       ++i;
       continue;
     }
-    context_.note(fmt::format("removed the share of pod {} container {}", written.pod_uid,
-                              written.container));
+    context_.note(
+        {.what = ShareNote::Kind::Removed, .pod = written.pod_uid, .container = written.container});
     granted->erase(granted->begin() + static_cast<std::ptrdiff_t>(i));
   }
   return remove_orphans() && clean;

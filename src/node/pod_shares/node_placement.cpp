@@ -16,19 +16,10 @@ namespace {
 
 constexpr std::uint32_t kAlone = 100;  // cores: no other pod on the card
 
-podspec::Phase phase_of(model::GrantPhase phase) {
-  switch (phase) {
-    case model::GrantPhase::Main: return podspec::Phase::Main;
-    case model::GrantPhase::Init: return podspec::Phase::Init;
-    case model::GrantPhase::Sidecar: return podspec::Phase::Sidecar;
-  }
-  return podspec::Phase::Main;
-}
-
 void add(const grants::GrantFile& written, PlacedPod& pod) {
   const auto& share = *written.grant.share;
   podspec::ContainerRequest container{.container = written.container,
-                                      .phase = phase_of(share.phase),
+                                      .phase = share.phase,
                                       .position = share.position,
                                       .gpus = static_cast<std::uint32_t>(share.parts.size())};
   if (!share.parts.empty()) {
@@ -36,23 +27,23 @@ void add(const grants::GrantFile& written, PlacedPod& pod) {
     container.cores = share.parts.front().cores;
   }
   pod.ask.containers.push_back(std::move(container));
-  pod.placement.push_back({.container = written.container, .parts = allocations_of(share)});
+  pod.placement.push_back({.container = written.container, .parts = share.parts});
 }
 
-const podspec::CardInfo* card_of(const podspec::NodeInfo& node, const std::string& uuid) {
+const podspec::CardInfo* card_of(const podspec::NodeInfo& node, const model::GpuUuid& uuid) {
   const auto found = std::find_if(node.cards.begin(), node.cards.end(),
                                   [&](const podspec::CardInfo& card) { return card.uuid == uuid; });
   return found == node.cards.end() ? nullptr : &*found;
 }
 
-Status check_part(const podspec::ContainerRequest& asked, const podspec::GpuAllocation& part,
+Status check_part(const podspec::ContainerRequest& asked, const model::GpuShare& part,
                   const podspec::NodeInfo& node) {
   const auto* card = card_of(node, part.uuid);
   if (card == nullptr) {
     return Error(Errc::Denied,
                  fmt::format("the pod was placed on GPU {} ({}), which is not shared on this node; "
                              "delete the pod, and the scheduler places its replacement",
-                             part.index, printable(part.uuid.substr(0, 64))));
+                             part.index, printable(part.uuid.text.substr(0, 64))));
   }
   const auto wanted = asked.memory.on(card->mib, node.unit_mib);
   if (part.mib != wanted || part.cores != asked.cores) {
@@ -69,15 +60,14 @@ Status check_part(const podspec::ContainerRequest& asked, const podspec::GpuAllo
       fmt::format("the pod was placed on GPU {} ({}), which is unhealthy now; `gantry doctor` says "
                   "why. The container starts when the GPU is healthy again; to use another GPU, "
                   "delete the pod, and the scheduler places its replacement",
-                  card->index, card->uuid));
+                  card->index, card->uuid.text));
 }
 
-std::string names_of(const placement::CardView& card, std::string_view but_uid) {
+std::string other_tenants(const placement::CardView& card, std::string_view but_uid) {
   std::vector<std::string> names;
   for (const auto& tenant : card.tenants) {
-    if (tenant.uid == but_uid) continue;
-    names.push_back(tenant.name.empty() ? tenant.uid
-                                        : fmt::format("{}/{}", tenant.name_space, tenant.name));
+    if (tenant.pod.uid == but_uid) continue;
+    names.push_back(tenant.pod.name.empty() ? tenant.pod.uid : to_string(tenant.pod));
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -96,7 +86,7 @@ std::uint64_t less(std::uint64_t from, std::uint64_t what) {
 podspec::Charge left_beside(podspec::Charge charge, std::span<const model::GrantShare> others) {
   for (const auto& other : others) {
     for (const auto& part : other.parts) {
-      if (part.gpu != charge.uuid) continue;
+      if (part.uuid != charge.uuid) continue;
       charge.mib = less(charge.mib, part.mib);
       charge.cores = static_cast<std::uint32_t>(less(charge.cores, part.cores));
     }
@@ -122,7 +112,7 @@ Status check_card(const placement::CardView& card, const podspec::PodRequest& as
   const auto refuse = [&](std::string_view what) {
     return Error(Errc::Busy, fmt::format("GPU {} has no room for it yet: {}, because {} still run "
                                          "on it. The container starts when they have ended",
-                                         card.facts.index, what, names_of(card, ask.uid)));
+                                         card.facts.index, what, other_tenants(card, ask.pod.uid)));
   };
   if (card.used_mib > card.facts.mib)
     return refuse(fmt::format("{} of {} MiB would be allocated", card.used_mib, card.facts.mib));
@@ -132,22 +122,14 @@ Status check_card(const placement::CardView& card, const podspec::PodRequest& as
   return {};
 }
 
-bool uses(const podspec::Placement& placement, const std::string& uuid) {
+bool uses(const podspec::Placement& placement, const model::GpuUuid& uuid) {
   return std::any_of(placement.begin(), placement.end(), [&](const auto& container) {
     return std::any_of(container.parts.begin(), container.parts.end(),
-                       [&](const podspec::GpuAllocation& part) { return part.uuid == uuid; });
+                       [&](const model::GpuShare& part) { return part.uuid == uuid; });
   });
 }
 
 }  // namespace
-
-std::vector<podspec::GpuAllocation> allocations_of(const model::GrantShare& share) {
-  std::vector<podspec::GpuAllocation> parts;
-  parts.reserve(share.parts.size());
-  for (const auto& part : share.parts)
-    parts.push_back({.uuid = part.gpu, .index = part.index, .mib = part.mib, .cores = part.cores});
-  return parts;
-}
 
 const podspec::ContainerPlacement* find(const podspec::Placement& placement,
                                         std::string_view container) {
@@ -168,9 +150,9 @@ std::vector<PlacedPod> granted_pods(std::span<const grants::GrantFile> granted) 
   for (const auto& written : granted) {
     if (!written.grant.share) continue;
     auto& pod = pods[written.pod_uid];
-    pod.ask.uid = written.pod_uid;
-    pod.ask.name_space = written.grant.pod_namespace;
-    pod.ask.name = written.grant.pod;
+    pod.ask.pod.uid = written.pod_uid;
+    pod.ask.pod.name_space = written.grant.pod_namespace;
+    pod.ask.pod.name = written.grant.pod;
     add(written, pod);
   }
   std::vector<PlacedPod> all;
@@ -179,7 +161,7 @@ std::vector<PlacedPod> granted_pods(std::span<const grants::GrantFile> granted) 
     std::stable_sort(
         pod.ask.containers.begin(), pod.ask.containers.end(), [](const auto& a, const auto& b) {
           const auto rank = [](const podspec::ContainerRequest& container) {
-            return std::pair(container.phase == podspec::Phase::Main, container.position);
+            return std::pair(container.phase == model::ContainerPhase::Main, container.position);
           };
           return rank(a) < rank(b);
         });
@@ -193,7 +175,7 @@ Status check_placement(const podspec::PodRequest& ask, const podspec::Placement&
   GANTRY_CHECK(podspec::check_placement_shape(ask, placement));
   for (const auto& asked : ask.containers) {
     const auto* placed = find(placement, asked.container);
-    std::set<std::string> cards;
+    std::set<model::GpuUuid> cards;
     for (const auto& part : placed->parts) {
       GANTRY_CHECK(check_part(asked, part, node)
                        .in(fmt::format("container {}", printable(asked.container))));
@@ -210,7 +192,7 @@ Status check_room(const podspec::PodRequest& ask, const podspec::Placement& plac
   placement::Cluster cluster;
   cluster.set_node(node);
   for (const auto& pod : granted_pods(granted)) {
-    if (pod.ask.uid != ask.uid) cluster.set_pod(pod.ask, node.name, &pod.placement);
+    if (pod.ask.pod.uid != ask.pod.uid) cluster.set_pod(pod.ask, node.name, &pod.placement);
   }
   cluster.set_pod(ask, node.name, &placement);
   const auto view = cluster.view(node.name);
@@ -228,17 +210,17 @@ Result<podspec::Placement> place_on_this_node(const podspec::PodRequest& ask,
   cluster.set_node(node);
   std::map<std::string, PlacedPod> pods;
   for (const auto& pod : placed_pods) {
-    if (pod.ask.uid != ask.uid) pods.emplace(pod.ask.uid, pod);
+    if (pod.ask.pod.uid != ask.pod.uid) pods.emplace(pod.ask.pod.uid, pod);
   }
   podspec::Placement fixed;
   for (const auto& pod : granted_pods(granted)) {
-    const auto [known, is_new] = pods.emplace(pod.ask.uid, pod);
+    const auto [known, is_new] = pods.emplace(pod.ask.pod.uid, pod);
     if (!is_new) give(known->second, pod);  // a grant is more reliable than a placement
-    if (pod.ask.uid == ask.uid) fixed = pod.placement;
+    if (pod.ask.pod.uid == ask.pod.uid) fixed = pod.placement;
   }
   for (const auto& [uid, pod] : pods) cluster.set_pod(pod.ask, node.name, &pod.placement);
   auto rest = ask;
-  if (!fixed.empty()) rest.uid += "/rest";  // in addition to what the pod has
+  if (!fixed.empty()) rest.pod.uid += "/rest";  // in addition to what the pod has
   std::erase_if(rest.containers, [&](const podspec::ContainerRequest& container) {
     return find(fixed, container.container) != nullptr;
   });
@@ -255,7 +237,7 @@ Result<podspec::Placement> place_on_this_node(const podspec::PodRequest& ask,
   return placement;
 }
 
-std::vector<podspec::GpuAllocation> merge_containers(
+std::vector<model::GpuShare> merge_containers(
     std::span<const podspec::ContainerPlacement> containers) {
   if (containers.empty()) return {};
   auto parts = containers.back().parts;
@@ -272,10 +254,10 @@ std::vector<podspec::GpuAllocation> merge_containers(
   return parts;
 }
 
-std::vector<podspec::GpuAllocation> limit_to_charge(std::vector<podspec::GpuAllocation> parts,
-                                                    const podspec::ContainerPlacement& stays,
-                                                    std::span<const podspec::Charge> charged,
-                                                    std::span<const model::GrantShare> others) {
+std::vector<model::GpuShare> limit_to_charge(std::vector<model::GpuShare> parts,
+                                             const podspec::ContainerPlacement& stays,
+                                             std::span<const podspec::Charge> charged,
+                                             std::span<const model::GrantShare> others) {
   if (parts.empty() || parts.size() != stays.parts.size()) return parts;
   // A share has the same amount on each card. If the amounts are a percentage of different cards,
   // keep those of the last container.

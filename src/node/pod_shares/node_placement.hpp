@@ -22,8 +22,6 @@ struct PlacedPod {
   podspec::Placement placement;
 };
 
-std::vector<podspec::GpuAllocation> allocations_of(const model::GrantShare& share);
-
 // For each pod, its grants as a request and a placement that would produce them.
 std::vector<PlacedPod> granted_pods(std::span<const grants::GrantFile> granted);
 
@@ -46,16 +44,16 @@ Result<podspec::Placement> place_on_this_node(const podspec::PodRequest& ask,
 
 // Merges containers that have the same ids; only one of them runs at a time. On the same card, the
 // larger limits count; on different cards, those of the last container, which runs longest.
-std::vector<podspec::GpuAllocation> merge_containers(
+std::vector<model::GpuShare> merge_containers(
     std::span<const podspec::ContainerPlacement> containers);
 
 // Limits the merged parts to the pod's charge minus the grants of its other containers, but never
 // below the parts of `stays`, the last container. So a later container does not keep what only an
 // init container needed.
-std::vector<podspec::GpuAllocation> limit_to_charge(std::vector<podspec::GpuAllocation> parts,
-                                                    const podspec::ContainerPlacement& stays,
-                                                    std::span<const podspec::Charge> charged,
-                                                    std::span<const model::GrantShare> others);
+std::vector<model::GpuShare> limit_to_charge(std::vector<model::GpuShare> parts,
+                                             const podspec::ContainerPlacement& stays,
+                                             std::span<const podspec::Charge> charged,
+                                             std::span<const model::GrantShare> others);
 
 const podspec::ContainerPlacement* find(const podspec::Placement& placement,
                                         std::string_view container);

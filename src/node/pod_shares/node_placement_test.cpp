@@ -8,18 +8,18 @@ namespace gantry::pod_shares {
 namespace {
 
 using grants::GrantFile;
-using model::GrantPhase;
+using model::ContainerPhase;
 using testing::HasSubstr;
 
 podspec::NodeInfo node() {
   podspec::NodeInfo facts{.name = "n"};
-  facts.cards.push_back({.uuid = "GPU-a", .index = 0, .mib = 16'384});
-  facts.cards.push_back({.uuid = "GPU-b", .index = 1, .mib = 16'384});
+  facts.cards.push_back({.uuid = {"GPU-a"}, .index = 0, .mib = 16'384});
+  facts.cards.push_back({.uuid = {"GPU-b"}, .index = 1, .mib = 16'384});
   return facts;
 }
 
 podspec::PodRequest asks(std::string uid, std::uint64_t gib, std::uint32_t cores = 0) {
-  podspec::PodRequest ask{.uid = std::move(uid), .name_space = "d", .name = "p"};
+  podspec::PodRequest ask{.pod = {.uid = std::move(uid), .name_space = "d", .name = "p"}};
   ask.containers.push_back({.container = "c",
                             .memory = {podspec::Amount::Kind::Units, gib},
                             .cores = cores,
@@ -33,7 +33,7 @@ podspec::Placement on(const std::string& gpu, std::uint64_t gib, std::uint32_t c
 }
 
 GrantFile given(const std::string& uid, const std::string& gpu, std::uint64_t gib,
-                GrantPhase phase = GrantPhase::Main, const std::string& container = "c",
+                ContainerPhase phase = ContainerPhase::Main, const std::string& container = "c",
                 std::uint32_t cores = 0) {
   model::Grant grant{.pod_namespace = "d", .pod = "pod-" + uid};
   grant.share = model::GrantShare{
@@ -91,7 +91,7 @@ TEST(CheckRoom, DoesNotCountThePodItselfTwice) {
 }
 
 TEST(CheckRoom, LeavesAloneWhoAskedToBeAlone) {
-  const std::vector<GrantFile> granted{given("v", "GPU-a", 4, GrantPhase::Main, "c", 100)};
+  const std::vector<GrantFile> granted{given("v", "GPU-a", 4, ContainerPhase::Main, "c", 100)};
   EXPECT_FALSE(check_room(asks("u", 4), on("GPU-a", 4), node(), granted).ok());
   EXPECT_FALSE(check_room(asks("u", 4, 100), on("GPU-b", 4, 100), node(),
                           std::vector<GrantFile>{given("v", "GPU-b", 4)})
@@ -99,14 +99,14 @@ TEST(CheckRoom, LeavesAloneWhoAskedToBeAlone) {
 }
 
 TEST(CheckRoom, CountsTimeToo) {
-  const std::vector<GrantFile> granted{given("v", "GPU-a", 1, GrantPhase::Main, "c", 60)};
+  const std::vector<GrantFile> granted{given("v", "GPU-a", 1, ContainerPhase::Main, "c", 60)};
   EXPECT_TRUE(check_room(asks("u", 1, 40), on("GPU-a", 1, 40), node(), granted).ok());
   EXPECT_FALSE(check_room(asks("u", 1, 41), on("GPU-a", 1, 41), node(), granted).ok());
 }
 
 TEST(CheckRoom, CountsContainersThatRunInTurnOnce) {
-  const std::vector<GrantFile> granted{given("v", "GPU-a", 10, GrantPhase::Init, "i"),
-                                       given("v", "GPU-a", 8, GrantPhase::Main, "c")};
+  const std::vector<GrantFile> granted{given("v", "GPU-a", 10, ContainerPhase::Init, "i"),
+                                       given("v", "GPU-a", 8, ContainerPhase::Main, "c")};
   EXPECT_TRUE(check_room(asks("u", 6), on("GPU-a", 6), node(), granted).ok());
   EXPECT_FALSE(check_room(asks("u", 7), on("GPU-a", 7), node(), granted).ok());
 }
@@ -116,7 +116,7 @@ TEST(PlaceHere, FindsRoomBesideWhatWasGivenAndPromised) {
   const std::vector<PlacedPod> placed_pods{{asks("w", 12), on("GPU-b", 12)}};
   const auto six = place_on_this_node(asks("u", 6), node(), placed_pods, granted);
   ASSERT_TRUE(six.ok()) << six.error().text();
-  EXPECT_EQ((*six)[0].parts[0].uuid, "GPU-a");
+  EXPECT_EQ((*six)[0].parts[0].uuid.text, "GPU-a");
   const auto seven = place_on_this_node(asks("u", 7), node(), placed_pods, granted);
   ASSERT_FALSE(seven.ok());
   EXPECT_EQ(seven.error().code(), Errc::Busy);
@@ -127,7 +127,7 @@ TEST(PlaceHere, LeavesRoomForWhatAPodHasNotStartedYet) {
   both.containers.push_back(both.containers[0]);
   both.containers[1].container = "d";
   podspec::Placement placement = on("GPU-a", 8);
-  placement.push_back({.container = "d", .parts = {{"GPU-a", 0, 8192, 0}}});
+  placement.push_back({.container = "d", .parts = {{{"GPU-a"}, 0, 8192, 0}}});
   const std::vector<PlacedPod> placed_pods{{both, placement}};
   const std::vector<GrantFile> granted{given("w", "GPU-a", 8), given("v", "GPU-b", 12)};
   EXPECT_FALSE(place_on_this_node(asks("u", 6), node(), placed_pods, granted).ok());
@@ -143,30 +143,30 @@ TEST(PlaceHere, LeavesAContainerWhereItIs) {
   const std::vector<GrantFile> granted{given("u", "GPU-b", 4)};
   const auto placed = place_on_this_node(ask, node(), {}, granted);
   ASSERT_TRUE(placed.ok()) << placed.error().text();
-  EXPECT_EQ(find(*placed, "c")->parts[0].uuid, "GPU-b");
+  EXPECT_EQ(find(*placed, "c")->parts[0].uuid.text, "GPU-b");
   EXPECT_EQ(find(*placed, "d")->parts.size(), 1U);
 }
 
 TEST(WithinCharge, LeavesTheOthersOfThePodWhatTheyAsk) {
-  const std::vector<podspec::GpuAllocation> greater{{"GPU-a", 0, 10'000, 60}};
-  const podspec::ContainerPlacement stays{"c", {{"GPU-a", 0, 2000, 10}}};
-  const std::vector<podspec::Charge> charged{{.uuid = "GPU-a", .mib = 10'000, .cores = 60}};
+  const std::vector<model::GpuShare> greater{{{"GPU-a"}, 0, 10'000, 60}};
+  const podspec::ContainerPlacement stays{"c", {{{"GPU-a"}, 0, 2000, 10}}};
+  const std::vector<podspec::Charge> charged{{.uuid = {"GPU-a"}, .mib = 10'000, .cores = 60}};
   EXPECT_EQ(limit_to_charge(greater, stays, charged, {}), greater);
-  const auto other = given("u", "GPU-a", 3, GrantPhase::Main, "d", 20);
+  const auto other = given("u", "GPU-a", 3, ContainerPhase::Main, "d", 20);
   const std::vector<model::GrantShare> others{*other.grant.share};
   EXPECT_EQ(limit_to_charge(greater, stays, charged, others),
-            (std::vector<podspec::GpuAllocation>{{"GPU-a", 0, 10'000 - 3072, 40}}));
-  const auto large = given("u", "GPU-a", 9, GrantPhase::Main, "d", 55);
+            (std::vector<model::GpuShare>{{{"GPU-a"}, 0, 10'000 - 3072, 40}}));
+  const auto large = given("u", "GPU-a", 9, ContainerPhase::Main, "d", 55);
   EXPECT_EQ(limit_to_charge(greater, stays, charged, {&*large.grant.share, 1}), stays.parts);
 }
 
 TEST(Together, IsTheGreaterOnOneCardAndTheLastOnTwo) {
-  const std::vector<podspec::ContainerPlacement> same{{"i", {{"GPU-a", 0, 4096, 50}}},
-                                                      {"c", {{"GPU-a", 0, 2048, 0}}}};
-  EXPECT_EQ(merge_containers(same), (std::vector<podspec::GpuAllocation>{{"GPU-a", 0, 4096, 0}}));
-  const std::vector<podspec::ContainerPlacement> apart{{"i", {{"GPU-a", 0, 4096, 50}}},
-                                                       {"c", {{"GPU-b", 1, 2048, 10}}}};
-  EXPECT_EQ(merge_containers(apart), (std::vector<podspec::GpuAllocation>{{"GPU-b", 1, 2048, 10}}));
+  const std::vector<podspec::ContainerPlacement> same{{"i", {{{"GPU-a"}, 0, 4096, 50}}},
+                                                      {"c", {{{"GPU-a"}, 0, 2048, 0}}}};
+  EXPECT_EQ(merge_containers(same), (std::vector<model::GpuShare>{{{"GPU-a"}, 0, 4096, 0}}));
+  const std::vector<podspec::ContainerPlacement> apart{{"i", {{{"GPU-a"}, 0, 4096, 50}}},
+                                                       {"c", {{{"GPU-b"}, 1, 2048, 10}}}};
+  EXPECT_EQ(merge_containers(apart), (std::vector<model::GpuShare>{{{"GPU-b"}, 1, 2048, 10}}));
 }
 
 }  // namespace

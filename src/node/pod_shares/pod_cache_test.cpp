@@ -30,7 +30,7 @@ TEST(PodCache, ForgetsWhatIsOverOrGone) {
   book.set(pod("u1", "aliyun.com/gpu-mem", "Running"));
   book.set(pod("u2", "aliyun.com/gpu-mem", "Running"));
   book.set(pod("u1", "aliyun.com/gpu-mem", "Succeeded"));
-  book.remove({.name_space = "d", .name = "p", .uid = "u2"});
+  book.remove({.uid = "u2", .name_space = "d", .name = "p"});
   EXPECT_TRUE(book.all().empty());
 }
 

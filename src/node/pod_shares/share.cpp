@@ -9,25 +9,30 @@
 namespace gantry::pod_shares {
 namespace {
 
+constexpr std::uint64_t kMaxMib = std::uint64_t{1} << 30;  // a thousand times today's largest GPU
+
 std::uint64_t units(std::uint64_t mib, const podspec::NodeInfo& node) {
   return mib / std::max<std::uint64_t>(node.unit_mib, 1);
 }
 
-Result<std::string> memory_text(const podspec::ContainerRequest& container,
-                                const std::vector<podspec::GpuAllocation>& parts) {
-  const auto differs = [&](const podspec::GpuAllocation& part) {
-    return part.mib != parts.front().mib;
-  };
-  if (std::none_of(parts.begin(), parts.end(), differs))
-    return fmt::format("{}MiB", parts.front().mib);
-  if (container.memory.kind == podspec::Amount::Kind::Percent)
-    return fmt::format("{}%", container.memory.value);
+Result<policy::MemoryLimit> memory_of(const podspec::ContainerRequest& container,
+                                      const std::vector<model::GpuShare>& parts) {
+  const auto mib = parts.front().mib;
+  const auto differs = [&](const model::GpuShare& part) { return part.mib != mib; };
+  if (std::none_of(parts.begin(), parts.end(), differs)) {
+    if (mib == 0 || mib > kMaxMib)
+      return Error(Errc::Invalid, fmt::format("a share cannot have {} MiB of memory", mib));
+    return policy::MemoryLimit{.bytes = mib << 20U};
+  }
+  const auto& asked = container.memory;
+  if (asked.kind == podspec::Amount::Kind::Percent && asked.value >= 1 && asked.value <= 100)
+    return policy::MemoryLimit{.percent = static_cast<std::uint32_t>(asked.value)};
   return Error(Errc::Unsupported,
                "a container must have the same amount of memory on each of its GPUs");
 }
 
 void add_gpushare(const podspec::PodRequest& ask, const podspec::Placement& placement,
-                  const std::vector<podspec::GpuAllocation>& parts, const podspec::NodeInfo& node,
+                  const std::vector<model::GpuShare>& parts, const podspec::NodeInfo& node,
                   std::vector<std::string>& env) {
   std::vector<std::uint32_t> indices;
   std::uint64_t own = 0;
@@ -46,7 +51,7 @@ void add_gpushare(const podspec::PodRequest& ask, const podspec::Placement& plac
   }
 }
 
-void add_hami(const std::vector<podspec::GpuAllocation>& parts, std::vector<std::string>& env) {
+void add_hami(const std::vector<model::GpuShare>& parts, std::vector<std::string>& env) {
   for (std::size_t i = 0; i < parts.size(); ++i)
     env.push_back(fmt::format("CUDA_DEVICE_MEMORY_LIMIT_{}={}m", i, parts[i].mib));
   env.push_back(fmt::format("CUDA_DEVICE_SM_LIMIT={}", parts.front().cores));
@@ -59,6 +64,11 @@ Error still_used(const daemon::ShareState& state) {
                       state.processes.front().pid, state.processes.front().command)};
 }
 
+// The kubelet tries again.
+Error busy(const Error& refused) {
+  return Error(Errc::Busy, refused.cause()).advise(refused.remedy());
+}
+
 // False if the difference cannot be changed in place: another card or another backend.
 bool can_become(const policy::Share& known, const policy::Share& wanted) {
   return known.gpus == wanted.gpus && known.backend == wanted.backend;
@@ -66,40 +76,43 @@ bool can_become(const policy::Share& known, const policy::Share& wanted) {
 
 }  // namespace
 
-Result<policy::ShareText> share_text(const std::string& name, const podspec::PodRequest& ask,
-                                     const podspec::ContainerRequest& container,
-                                     const std::vector<podspec::GpuAllocation>& parts) {
+Result<policy::Share> share_for(const std::string& name, const podspec::PodRequest& ask,
+                                const podspec::ContainerRequest& container,
+                                const std::vector<model::GpuShare>& parts) {
   if (parts.empty()) return Error(Errc::Invalid, "the share has no GPU");
-  policy::ShareText text{.name = name, .backend = "fence"};
-  for (const auto& part : parts) text.gpus += (text.gpus.empty() ? "" : ",") + part.uuid;
-  GANTRY_TRY(text.memory, memory_text(container, parts));
+  policy::Share share{.name = name, .backend = policy::Backend::Fence};
+  for (const auto& part : parts) share.gpus.push_back(part.uuid);
+  policy::ShareChanges limits;
+  GANTRY_TRY(limits.memory, memory_of(container, parts));
   // A share that has its card alone needs no turns.
   const auto cores = parts.front().cores;
-  text.compute = cores == 0 || cores >= 100 ? "none" : fmt::format("{}%", cores);
-  text.priority = ask.share_priority.empty() ? "normal" : ask.share_priority;
-  return text;
+  limits.percent = cores >= 100 ? 0 : cores;
+  if (!ask.share_priority.empty()) {
+    GANTRY_TRY(limits.priority, policy::parse_priority(ask.share_priority));
+  }
+  return policy::apply_changes(std::move(share), limits);
 }
 
-Status ensure_share(daemon::Client& client, const policy::ShareText& wanted) {
-  GANTRY_TRY(const auto share, policy::parse_share(wanted));
+Status ensure_share(daemon::Client& client, const policy::Share& wanted) {
   const auto known = client.show(wanted.name);
   if (!known.ok() && known.error().code() != Errc::NotFound) return known.error();
   if (known.ok()) {
-    if (known->share == share) return {};
-    if (can_become(known->share, share)) {
-      policy::ShareText changes{
-          .memory = wanted.memory, .compute = wanted.compute, .priority = wanted.priority};
-      const auto changed = client.set(wanted.name, changes);
+    if (known->share == wanted) return {};
+    if (can_become(known->share, wanted)) {
+      const auto changed =
+          client.set(wanted.name, {.memory = wanted.memory.value_or(policy::MemoryLimit{}),
+                                   .percent = wanted.time_policy.percent,
+                                   .priority = wanted.time_policy.priority});
       if (changed.ok()) return {};
-      return Error(Errc::Busy, changed.error().text());
+      return busy(changed.error());
     }
     if (!known->processes.empty()) return still_used(*known);
     GANTRY_CHECK(client.remove(wanted.name));
   }
-  auto made = client.create(share);
+  const auto made = client.create(wanted);
   if (made.ok()) return {};
   // Another program created a share at the same time, or an old share has not ended yet.
-  return Error(Errc::Busy, made.error().text());
+  return busy(made.error());
 }
 
 Status end_share(daemon::Client& client, const std::string& name) {
@@ -113,7 +126,7 @@ Status end_share(daemon::Client& client, const std::string& name) {
 
 std::vector<std::string> environment_of(const podspec::PodRequest& ask,
                                         const podspec::Placement& placement,
-                                        const std::vector<podspec::GpuAllocation>& parts,
+                                        const std::vector<model::GpuShare>& parts,
                                         const podspec::NodeInfo& node) {
   std::vector<std::string> env;
   if (parts.empty()) return env;

@@ -2,6 +2,7 @@
 #include "node/pod_shares/share_provisioner.hpp"
 
 #include "base/core/printable.hpp"
+#include "base/json/writer.hpp"
 #include "node/pod_shares/share.hpp"
 #include "node/resources/resources.hpp"
 
@@ -14,15 +15,6 @@ namespace gantry::pod_shares {
 namespace {
 
 using grants::GrantFile;
-
-model::GrantPhase phase_of(podspec::Phase phase) {
-  switch (phase) {
-    case podspec::Phase::Main: return model::GrantPhase::Main;
-    case podspec::Phase::Init: return model::GrantPhase::Init;
-    case podspec::Phase::Sidecar: return model::GrantPhase::Sidecar;
-  }
-  return model::GrantPhase::Main;
-}
 
 const GrantFile* grant_of(const std::vector<GrantFile>& granted, const std::string& uid,
                           const std::string& container) {
@@ -46,11 +38,14 @@ Result<std::string> slot_of(const StartingContainer& container,
 
 std::string patch_body(const podspec::PodRequest& ask,
                        const std::map<std::string, std::string>& annotations) {
-  std::string list;
-  for (const auto& [key, value] : annotations)
-    list += fmt::format("{}{}:{}", list.empty() ? "" : ",", json::quote(key), json::quote(value));
-  return fmt::format(R"({{"metadata":{{"uid":{},"annotations":{{{}}}}}}})", json::quote(ask.uid),
-                     list);
+  json::Writer out;
+  out.object([&] {
+    out.object("metadata", [&] {
+      out.member("uid", ask.pod.uid);
+      out.object("annotations", annotations);
+    });
+  });
+  return std::move(out).text();
 }
 
 constexpr std::string_view kAssigned = "ALIYUN_COM_GPU_MEM_ASSIGNED";
@@ -65,7 +60,7 @@ podspec::AnnotationInput annotation_facts(const podspec::NodeInfo& node, std::in
   return facts;
 }
 
-std::vector<podspec::CardId> names_of(const podspec::NodeInfo& node) {
+std::vector<podspec::CardId> card_ids(const podspec::NodeInfo& node) {
   std::vector<podspec::CardId> names;
   for (const auto& card : node.cards) names.push_back({card.index, card.uuid});
   return names;
@@ -75,8 +70,8 @@ std::vector<podspec::CardId> names_of(const podspec::NodeInfo& node) {
 // kubelet's order. Init containers run one after the other and end before the others start. If an
 // init container starts again, the sandbox is new and no other container runs.
 bool has_ended(const model::GrantShare& other, const std::vector<model::GrantShare>& starting) {
-  using enum model::GrantPhase;
-  const auto any = [&](model::GrantPhase phase) {
+  using enum model::ContainerPhase;
+  const auto any = [&](model::ContainerPhase phase) {
     return std::any_of(starting.begin(), starting.end(),
                        [&](const auto& share) { return share.phase == phase; });
   };
@@ -93,8 +88,8 @@ struct ShareProvisioner::Plan {
   std::string slot;
   podspec::PodRequest ask;
   podspec::Placement placement;
-  std::vector<podspec::GpuAllocation> parts;
-  policy::ShareText share;
+  std::vector<model::GpuShare> parts;
+  policy::Share share;
   std::vector<std::string> env;
   std::vector<std::string> other_slots;
   std::vector<std::pair<std::string, model::Grant>> grants;  // by container
@@ -110,7 +105,7 @@ std::vector<PlacedPod> ShareProvisioner::placed_pods(const NodeSnapshot& machine
     if (!pod.ok()) continue;
     auto ask = podspec::parse_amounts(pod->root());
     if (!ask.ok() || !*ask) continue;
-    auto placement = podspec::read_placement(pod->root(), **ask, names_of(machine.facts),
+    auto placement = podspec::read_placement(pod->root(), **ask, card_ids(machine.facts),
                                              machine.facts.unit_mib);
     if (placement.ok() && *placement) all.push_back({**std::move(ask), **std::move(placement)});
   }
@@ -122,23 +117,22 @@ Result<podspec::Placement> ShareProvisioner::placement_for(const NodeSnapshot& m
                                                            const podspec::PodRequest& ask,
                                                            const std::vector<GrantFile>& granted,
                                                            Plan& plan) {
-  GANTRY_TRY(auto placed, podspec::read_placement(pod.root(), ask, names_of(machine.facts),
+  GANTRY_TRY(auto placed, podspec::read_placement(pod.root(), ask, card_ids(machine.facts),
                                                   machine.facts.unit_mib));
   if (placed) {
     // A container that restarts keeps its grant, even if the node now counts differently.
     auto fresh = ask;
     auto rest = *placed;
     std::erase_if(fresh.containers, [&](const podspec::ContainerRequest& one) {
-      return grant_of(granted, ask.uid, one.container) != nullptr;
+      return grant_of(granted, ask.pod.uid, one.container) != nullptr;
     });
     std::erase_if(rest, [&](const podspec::ContainerPlacement& one) {
-      return grant_of(granted, ask.uid, one.container) != nullptr;
+      return grant_of(granted, ask.pod.uid, one.container) != nullptr;
     });
     GANTRY_CHECK(check_placement(fresh, rest, machine.facts));
     if (ask.contract == podspec::Contract::Gpushare &&
         pod["metadata"]["annotations"][kAssigned].string() != "true") {
-      plan.patches.push_back({.name_space = ask.name_space,
-                              .name = ask.name,
+      plan.patches.push_back({.pod = ask.pod,
                               .body = patch_body(ask, {{std::string(kAssigned), "true"},
                                                        {std::string(kAssumeTime),
                                                         fmt::to_string(context_.unix_ns())}}),
@@ -153,12 +147,9 @@ Result<podspec::Placement> ShareProvisioner::placement_for(const NodeSnapshot& m
       podspec::annotations(ask, chosen, annotation_facts(machine.facts, context_.unix_ns()));
   if (ask.contract == podspec::Contract::Gpushare)
     annotations.insert_or_assign(std::string(kAssigned), "true");
-  plan.patches.push_back({.name_space = ask.name_space,
-                          .name = ask.name,
-                          .body = patch_body(ask, annotations),
-                          .why = "this node placed it"});
-  context_.note(
-      fmt::format("{}/{} had no placement: this agent chose its GPU", ask.name_space, ask.name));
+  plan.patches.push_back(
+      {.pod = ask.pod, .body = patch_body(ask, annotations), .why = "this node placed it"});
+  context_.note({.what = ShareNote::Kind::Placed, .pod = to_string(ask.pod)});
   return chosen;
 }
 
@@ -177,7 +168,7 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
   for (auto& placed : plan.placement) {
     const auto* known = grant_of(granted, start.pod_uid, placed.container);
     if (known == nullptr) continue;
-    placed.parts = allocations_of(*known->grant.share);
+    placed.parts = known->grant.share->parts;
   }
   GANTRY_CHECK(check_room(plan.ask, plan.placement, machine.facts, granted));
 
@@ -192,14 +183,13 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
     const auto* where = find(plan.placement, asked.container);
     placed.push_back(*where);
     last = &asked;
-    model::Grant grant{
-        .pod_namespace = plan.ask.name_space,
-        .pod = plan.ask.name,
-        .resources = container->ids,
-        .share = model::GrantShare{
-            .name = plan.slot, .phase = phase_of(asked.phase), .position = asked.position}};
-    for (const auto& part : where->parts)
-      grant.share->parts.push_back({part.uuid, part.index, part.mib, part.cores});
+    model::Grant grant{.pod_namespace = plan.ask.pod.name_space,
+                       .pod = plan.ask.pod.name,
+                       .resources = container->ids,
+                       .share = model::GrantShare{.name = plan.slot,
+                                                  .phase = asked.phase,
+                                                  .position = asked.position,
+                                                  .parts = where->parts}};
     for (const auto& [resource, ids] : container->ids) {
       if (resource == asked.resource) continue;
       grant.share->other_slots.push_back(resources::slot_name(resource, ids));
@@ -214,12 +204,12 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
   for (const auto& written : granted) {
     const auto& share = written.grant.share;
     if (written.pod_uid == start.pod_uid && share && share->name != plan.slot &&
-        share->phase != model::GrantPhase::Init)
+        share->phase != model::ContainerPhase::Init)
       others.push_back(*share);
   }
   plan.parts = limit_to_charge(merge_containers(placed), placed.back(),
                                podspec::charges(plan.ask, plan.placement), others);
-  GANTRY_TRY(plan.share, share_text(plan.slot, plan.ask, *last, plan.parts));
+  GANTRY_TRY(plan.share, share_for(plan.slot, plan.ask, *last, plan.parts));
   plan.env = environment_of(plan.ask, plan.placement, plan.parts, machine.facts);
   return plan;
 }
@@ -227,16 +217,17 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
 // True for a container that restarts with its grant; needed while the API server is unreachable.
 bool ShareProvisioner::is_up_to_date(const ContainerStart& start,
                                      const std::vector<GrantFile>& granted) const {
-  auto client = daemon::Client::connect_or_start(context_.host, context_.share_daemon);
-  if (!client.ok()) return false;
+  std::vector<std::string> names;
   for (const auto& container : start.containers) {
     const auto* known = grant_of(granted, start.pod_uid, container.name);
     if (known == nullptr) return false;
-    const auto& name = known->grant.share->name;
-    if (!context_.host.exists(publish::slot_spec_path(name)) || !client->show(name).ok())
-      return false;
+    names.push_back(known->grant.share->name);
+    if (!context_.host.exists(publish::slot_spec_path(names.back()))) return false;
   }
-  return true;
+  auto client = daemon::Client::connect_or_start(context_.host, context_.share_daemon);
+  return client.ok() && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+           return client->show(name).ok();
+         });
 }
 
 // Ends the pod's other containers that have ended. A container that passed on its slot leaves it
@@ -247,22 +238,22 @@ Status ShareProvisioner::end_others(daemon::Client& client, const Plan& plan,
   std::vector<model::GrantShare> starting;
   for (const auto& [container, grant] : plan.grants) starting.push_back(*grant.share);
   const auto goes = [&](const GrantFile& written) {
-    return written.pod_uid == plan.ask.uid && written.grant.share &&
+    return written.pod_uid == plan.ask.pod.uid && written.grant.share &&
            written.grant.share->name != plan.slot && has_ended(*written.grant.share, starting);
   };
   for (const auto& written : granted) {
     if (!goes(written)) continue;
     GANTRY_CHECK(end_container(written, granted));
     const auto heir = std::find_if(granted.begin(), granted.end(), [&](const GrantFile& other) {
-      return other.pod_uid == plan.ask.uid && other.grant.share && !goes(other) &&
+      return other.pod_uid == plan.ask.pod.uid && other.grant.share && !goes(other) &&
              other.grant.share->name == written.grant.share->name;
     });
     if (heir == granted.end()) continue;
     const auto* asked = find(plan.ask, heir->container);
     if (asked == nullptr) continue;
-    GANTRY_TRY(const auto text, share_text(heir->grant.share->name, plan.ask, *asked,
-                                           allocations_of(*heir->grant.share)));
-    GANTRY_CHECK(ensure_share(client, text));
+    GANTRY_TRY(const auto share,
+               share_for(heir->grant.share->name, plan.ask, *asked, heir->grant.share->parts));
+    GANTRY_CHECK(ensure_share(client, share));
   }
   return {};
 }
@@ -276,7 +267,7 @@ Status ShareProvisioner::apply_plan(const NodeSnapshot& machine, const Plan& pla
   publish::ShareDevice device{
       .name = plan.slot,
       .directory = fmt::format("{}/{}/fence", daemon::kSharesDirectory, plan.slot)};
-  for (const auto& part : plan.parts) device.gpus.push_back({part.uuid});
+  for (const auto& part : plan.parts) device.gpus.push_back(part.uuid);
   device.more.env = plan.env;
   GANTRY_CHECK(publish::write_slot_spec(context_.host, machine.inventory, device, options));
   for (const auto& name : plan.other_slots) {
@@ -292,17 +283,18 @@ Status ShareProvisioner::give(const NodeSnapshot& machine, const Plan& plan,
                               const std::vector<GrantFile>& granted) {
   std::vector<std::string> added;
   for (const auto& [container, grant] : plan.grants) {
-    if (grant_of(granted, plan.ask.uid, container) == nullptr) added.push_back(container);
+    if (grant_of(granted, plan.ask.pod.uid, container) == nullptr) added.push_back(container);
     auto whole = grant;  // with its other devices
-    if (auto known = grants::read(context_.host, plan.ask.uid, container); known.ok()) {
+    if (auto known = grants::read(context_.host, plan.ask.pod.uid, container); known.ok()) {
       whole.devices = std::move(known->devices);
       whole.resources.merge(known->resources);
     }
-    GANTRY_CHECK(grants::write(context_.host, plan.ask.uid, container, whole));
+    GANTRY_CHECK(grants::write(context_.host, plan.ask.pod.uid, container, whole));
   }
   auto made = apply_plan(machine, plan, granted);
   if (made.ok()) return made;
-  for (const auto& container : added) (void)grants::remove(context_.host, plan.ask.uid, container);
+  for (const auto& container : added)
+    (void)grants::remove(context_.host, plan.ask.pod.uid, container);
   return made;
 }
 

@@ -11,6 +11,7 @@
 #include "cluster/podspec/node.hpp"
 #include "container/publish/share_spec.hpp"
 #include "gpu/model/inventory.hpp"
+#include "net/kube/object_ref.hpp"
 #include "node/pod_shares/node_placement.hpp"
 #include "sharing/daemon/client.hpp"
 
@@ -41,10 +42,23 @@ struct ContainerStart {
 
 // A change to write to a pod when the API server is reachable.
 struct PodPatch {
-  std::string name_space;
-  std::string name;
+  kube::PodRef pod;
   std::string body;  // a merge patch
   std::string why;
+};
+
+// What happened to a share, for the log.
+struct ShareNote {
+  enum class Kind : std::uint8_t {
+    Placed,     // the pod had no placement: this node chose its GPU
+    Removed,    // container
+    NotRemoved  // container, error
+  };
+  Kind what = Kind::Placed;
+  std::string pod;  // Placed: namespace and name; otherwise the UID
+  std::string container;
+  std::string error;
+  auto operator<=>(const ShareNote&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct ProvisionerContext {
@@ -55,7 +69,7 @@ struct ProvisionerContext {
   std::function<Result<std::string>(const std::string& uid)> pod;
   std::function<std::vector<std::string>()> pods;  // all pods of this node, as JSON
   std::function<std::int64_t()> unix_ns;
-  std::function<void(std::string_view what)> note;  // for the log
+  std::function<void(const ShareNote&)> note;
 };
 
 class ShareProvisioner {

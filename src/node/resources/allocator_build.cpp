@@ -225,8 +225,9 @@ class AllocatorBuilder {
       resource.units.emplace(device.id, offer_of.tokens ? token_unit() : unit_of(device));
     if (offer_of.tokens && direct_)
       made_.notes_.push_back(fmt::format(
-          "{}: this engine gets slots through NVIDIA_VISIBLE_DEVICES, which its runtime must read; "
-          "run `gantry runtime configure --set-as-default`, or use an engine with CDI",
+          "{}: this engine has no CDI, so our runtime adds the share to a container; run `gantry "
+          "runtime configure` on this node and `gantry scheduler --runtime-class=nvidia`, "
+          "which sets runtimeClassName in pods that request GPUs; the default runtime stays",
           offer_of.name));
     if (offer_of.tokens) return;
     if (offer_of.use == model::AllocationMode::Shares && !gke_) add_mps(offer_of.name, resource);

@@ -19,7 +19,7 @@ bool names(const std::string& id, const DeviceCandidate& part) {
   return part.mig->uuid.text == id || fmt::format("{}:{}", gpu.index, part.mig->index) == id;
 }
 
-std::string said(const options::SharedResource& entry) {
+std::string sharing_at(const options::SharedResource& entry) {
   return fmt::format("sharing at {}", entry.where);
 }
 
@@ -37,6 +37,7 @@ class SharingRules {
         if (specificity_of(entry.devices) == aim) GANTRY_CHECK(apply(entry, aim));
       }
     }
+    if (options_.sharing.kind == options::SharingKind::Mps) leave_out_beside_mps();
     return {};
   }
 
@@ -52,6 +53,29 @@ class SharingRules {
       GANTRY_CHECK(take(i, entry, aim));
     }
     return {};
+  }
+
+  // Every container of the resource gets the pipes of its MPS daemon, so a GPU without the daemon
+  // cannot have the same name.
+  void leave_out_beside_mps() {
+    const auto beside = [&](const DeviceCandidate& part) {
+      return part.by == nullptr && part.claim->rule == nullptr &&
+             std::any_of(parts_.begin(), parts_.end(), [&](const DeviceCandidate& other) {
+               return other.by != nullptr && other.name == part.name;
+             });
+    };
+    std::vector<DeviceCandidate> kept;
+    for (auto& part : parts_) {
+      if (!beside(part)) {
+        kept.push_back(part);
+        continue;
+      }
+      offer_.notes.push_back(fmt::format(
+          "{} is not offered: sharing.mps shares other GPUs as {}; `rename` or renameByDefault "
+          "gives those another name",
+          describe(part), part.name));
+    }
+    parts_ = std::move(kept);
   }
 
   Status apply_named(const options::SharedResource& entry) {
@@ -74,7 +98,7 @@ class SharingRules {
   Status take(std::size_t i, const options::SharedResource& entry, RuleSpecificity aim) {
     auto& part = parts_[i];
     if (part.by == &entry) return {};
-    if (part.by != nullptr) return twice(part, said(*part.by), entry);
+    if (part.by != nullptr) return twice(part, sharing_at(*part.by), entry);
     const auto& claim = *part.claim;
     if (claim.rule != nullptr) {
       if (claim.aim == aim) return twice(part, claim.why, entry);
@@ -86,12 +110,12 @@ class SharingRules {
           Errc::Invalid,
           fmt::format(
               "{} asks for MPS on {}: MPS does not run on MIG instances; use sharing.timeSlicing",
-              said(entry), describe(part)));
+              sharing_at(entry), describe(part)));
     }
     part.by = &entry;
     aims_[i] = aim;
     part.replicas = entry.replicas;
-    part.why = said(entry);
+    part.why = sharing_at(entry);
     if (!entry.rename.empty()) {
       part.name = entry.rename;
     } else if (options_.sharing.rename_by_default) {
@@ -105,7 +129,7 @@ class SharingRules {
     return {Errc::Invalid,
             fmt::format(
                 "{} is claimed twice: by {} and by {}; it can be used in only one way at a time",
-                describe(part), first, said(second))};
+                describe(part), first, sharing_at(second))};
   }
 
   static std::vector<std::string> names_of(const std::vector<DeviceCandidate>& parts) {

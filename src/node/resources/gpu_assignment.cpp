@@ -13,7 +13,7 @@ namespace {
 using model::AllocationMode;
 using model::MigMode;
 
-std::string said(const options::GpuRule& rule) {
+std::string describe_rule(const options::GpuRule& rule) {
   return fmt::format("gantry.gpus at {} (use: {})", rule.where, model::to_string(rule.use));
 }
 
@@ -23,13 +23,13 @@ Status take(GpuAssignment& claim, const options::GpuRule& rule, RuleSpecificity 
         Errc::Invalid,
         fmt::format(
             "GPU {} is claimed twice: by {} and by {}; a GPU can be used in only one way at a time",
-            claim.gpu->index, said(*claim.rule), said(rule)));
+            claim.gpu->index, describe_rule(*claim.rule), describe_rule(rule)));
   }
   if (claim.rule != nullptr) return {};  // another rule names it more specifically
   claim.rule = &rule;
   claim.aim = aim;
   claim.use = rule.use;
-  claim.why = said(rule);
+  claim.why = describe_rule(rule);
   return {};
 }
 

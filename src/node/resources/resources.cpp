@@ -94,7 +94,28 @@ class Offering {
     offer_.shared.cards.push_back({.gpu = gpu.uuid, .index = gpu.index, .mib = mib});
   }
 
+  // CDI specifications have the instances of a GPU in MIG mode, not the GPU.
+  bool lacks_cdi_name(const model::Gpu& gpu) const {
+    const auto by_name = [](options::ListStrategy strategy) {
+      return strategy == options::ListStrategy::CdiCri ||
+             strategy == options::ListStrategy::CdiAnnotations;
+    };
+    const auto& strategies = options_.list_strategies;
+    return gpu.mig.current == model::MigMode::Enabled &&
+           std::any_of(strategies.begin(), strategies.end(), by_name);
+  }
+
   void add_whole(const GpuAssignment& claim) {
+    const auto index = claim.gpu->index;
+    if (lacks_cdi_name(*claim.gpu)) {
+      offer_.notes.push_back(fmt::format(
+          "GPU {0} is in MIG mode and is not offered: --mig-strategy={1} offers it whole, and a "
+          "CDI "
+          "specification has only its instances; use --mig-strategy=mixed, or run nvidia-smi -i "
+          "{0} -mig 0",
+          index, model::to_string(options_.mig_strategy)));
+      return;
+    }
     DeviceCandidate part{.claim = &claim,
                          .name = name_by(options_.gpu_names, claim.gpu->name, std::string(kGpu)),
                          .why = claim.why};
@@ -148,7 +169,8 @@ class Offering {
       resource.only_one = part.replicas > 0 && options_.sharing.only_one;
       first = &part;
     } else if (use_of(*first) != use_of(part) || (first->replicas > 0) != (part.replicas > 0)) {
-      return mixture(name, *first, part);
+      if (!is_once_beside_replicas(*first, part)) return mixture(name, *first, part);
+      add_once_beside_replicas(resource, *first, part);
     }
     const auto& gpu = *part.claim->gpu;
     AdvertisedDevice device{.id = part.mig != nullptr ? part.mig->uuid.text : gpu.uuid.text,
@@ -166,6 +188,28 @@ class Offering {
       resource.devices.push_back(device);
     }
     return {};
+  }
+
+  // sharing.timeSlicing names some devices of a resource and no other name for them. The others are
+  // offered once, as NVIDIA's plugin would if it honoured the names.
+  bool is_once_beside_replicas(const DeviceCandidate& a, const DeviceCandidate& b) const {
+    const auto& once = a.by == nullptr ? a : b;
+    const auto& shared = a.by == nullptr ? b : a;
+    return options_.sharing.kind == options::SharingKind::TimeSlicing && shared.by != nullptr &&
+           once.by == nullptr && once.claim->rule == nullptr &&
+           (once.mig == nullptr) == (shared.mig == nullptr);
+  }
+
+  void add_once_beside_replicas(AdvertisedResource& resource, const DeviceCandidate& first,
+                                const DeviceCandidate& part) {
+    if (resource.use == AllocationMode::Whole) resource.use = AllocationMode::Replicas;
+    resource.only_one = resource.only_one || options_.sharing.only_one;
+    auto note = fmt::format(
+        "{} has replicas of some devices ({}) and others once: a container cannot know which it "
+        "gets; `rename` or renameByDefault gives the replicas another name",
+        resource.name, first.by == nullptr ? part.why : first.why);
+    if (std::find(offer_.notes.begin(), offer_.notes.end(), note) == offer_.notes.end())
+      offer_.notes.push_back(std::move(note));
   }
 
   // A pod that asks for such a resource could not know what it gets.

@@ -149,11 +149,48 @@ sharing: {timeSlicing: {resources: [{name: mig-1g.18gb, rename: tiny, devices: [
   EXPECT_EQ(offer.uses[2].use, AllocationMode::Mig);
 }
 
-TEST(Resources, OneNameForWholeAndSharedIsRefused) {
+TEST(Resources, OfWhichSomeAreSharedHaveTheOthersOnce) {
+  const auto offer = offer_of(without_mig(), options_from(R"(
+sharing: {timeSlicing: {failRequestsGreaterThanOne: true, resources: [{name: gpu, devices: [1], replicas: 2}]}})"));
+  ASSERT_THAT(names(offer), ElementsAre("nvidia.com/gpu x4"));
+  const auto uuid = [](std::size_t i) { return test_machine.gpus[i].uuid.text; };
+  EXPECT_THAT(ids(offer.resources[0]),
+              ElementsAre(uuid(0), uuid(1) + "::0", uuid(1) + "::1", uuid(2)));
+  EXPECT_EQ(offer.resources[0].use, AllocationMode::Replicas);
+  EXPECT_TRUE(offer.resources[0].only_one);
+  EXPECT_EQ(offer.uses[0].use, AllocationMode::Whole);
+  EXPECT_EQ(offer.uses[1].use, AllocationMode::Replicas);
+  EXPECT_THAT(offer.notes, ElementsAre(AllOf(HasSubstr("c.yaml:3"), HasSubstr("rename"))));
+}
+
+TEST(Resources, OneNameForWholeAndSharedByARuleIsRefused) {
   EXPECT_THAT(refused(without_mig(), options_from(R"(
-sharing: {timeSlicing: {resources: [{name: gpu, devices: [1], replicas: 3}]}})")),
+gantry: {gpus: [{devices: [1], use: replicas, replicas: 3}]})")),
               AllOf(HasSubstr("GPU 0 as whole (the default)"), HasSubstr("GPU 1 as replicas"),
                     HasSubstr("c.yaml:3"), HasSubstr("rename")));
+}
+
+TEST(Resources, OfWhichMpsSharesSomeLeaveOutTheOthers) {
+  auto options =
+      options_from("sharing: {mps: {resources: [{name: gpu, devices: [1], replicas: 2}]}}");
+  options.mps_root = "/run/nvidia/mps";
+  const auto offer = offer_of(without_mig(), options);
+  EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x2"));
+  EXPECT_THAT(offer.notes,
+              ElementsAre(HasSubstr("GPU 0 is not offered"), HasSubstr("GPU 2 is not offered")));
+}
+
+TEST(Resources, NamedByCdiLeaveOutAGpuInMigModeThatNoSpecificationHas) {
+  for (const auto strategy :
+       {options::ListStrategy::CdiCri, options::ListStrategy::CdiAnnotations}) {
+    const auto offer =
+        offer_of(test_machine, {.list_strategies = {options::ListStrategy::EnvVar, strategy}});
+    EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x2"));
+    EXPECT_THAT(offer.notes, ElementsAre(AllOf(HasSubstr("GPU 2 is in MIG mode"),
+                                               HasSubstr("--mig-strategy=mixed"))));
+  }
+  EXPECT_THAT(names(offer_of(test_machine, {.list_strategies = {options::ListStrategy::EnvVar}})),
+              ElementsAre("nvidia.com/gpu x3"));
 }
 
 TEST(Resources, AGpuClaimedTwiceIsAnErrorThatNamesBoth) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/sys/replace_file.hpp"
+#include "base/sys/shell_command.hpp"
 #include "node/setup/node_setup_internal.hpp"
 
 #include <fmt/format.h>
@@ -26,7 +27,7 @@ Status write_unit(const SetupContext& work) {
 Result<std::string> start_unit(const SetupContext& work) {
   const std::string name(kAgentUnitName);
   if (!work.options.run) {
-    return fmt::format("to start it: sudo systemctl enable --now {}", name);
+    return "to start it: " + sys::on_machine(work.host, "sudo systemctl enable --now " + name);
   }
   GANTRY_CHECK(work.options.run({"systemctl", "daemon-reload"}));
   if (work.options.run({"systemctl", "is-enabled", name}).ok()) {
@@ -64,10 +65,9 @@ bool has_systemd(const sys::Host& host) {
 void agent_step(const SetupContext& work) {
   if (!work.options.agent) return;
   if (!has_systemd(work.host)) {
-    work.say(
-        "agent", "",
-        fmt::format("systemd is not running; to start it: sudo {} agent{}", work.options.program,
-                    work.host.is_live() ? "" : " --root " + work.host.root()));
+    work.say("agent", "",
+             fmt::format("systemd is not running; to start it: sudo {} agent{}",
+                         sys::shell_word(work.options.program), sys::root_flag(work.host)));
   } else {
     auto done = add_systemd(work);
     work.say("agent", std::string(kAgentUnitName), done.ok() ? *done : done.error().text(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the engines of the machine, those that support CDI without configuration, and those that
 // need the nvidia runtime.
+#include "base/sys/shell_command.hpp"
 #include "container/engines/check.hpp"
 #include "container/engines/journal.hpp"
 #include "node/setup/node_setup_internal.hpp"
@@ -80,7 +81,8 @@ std::string skip_reason(const SetupContext& work, const KnownEngine& known,
 std::string restart_words(const SetupContext& work, const engines::ChangePlan& plan) {
   if (plan.restart.empty()) return "";
   const auto command = fmt::format("{}", fmt::join(plan.restart, " "));
-  if (!work.options.restart || !work.options.run) return "; to apply it: sudo " + command;
+  if (!work.options.restart || !work.options.run)
+    return "; to apply it: " + sys::on_machine(work.host, "sudo " + command);
   const auto done = work.options.run(plan.restart);
   return done.ok() ? "; restarted" : fmt::format("; {}", done.error().text());
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/sys/shell_command.hpp"
 #include "container/driver_dir/garbage.hpp"
 #include "container/engines/journal.hpp"
 #include "node/setup/node_setup_internal.hpp"
@@ -56,6 +57,7 @@ Result<std::string> move_back(const sys::Host& host, const std::string& path) {
 // Running containers have these directories mounted: the files are removed when no container uses
 // them.
 Result<std::string> remove_drivers(const sys::Host& host, const std::string& path) {
+  if (!host.link_info(path).ok()) return std::string("already gone");
   GANTRY_TRY(const auto done, driver_dir::unpublish(host));
   if (!done.failed.empty()) return Error(Errc::Internal, done.failed.front());
   if (!done.in_use.empty()) {
@@ -89,7 +91,7 @@ Result<std::string> remove_unit(const SetupContext& work, const std::string& pat
 Result<std::string> disable(const SetupContext& work, const std::string& unit) {
   if (!work.options.run) {
     return Error(Errc::Unsupported,
-                 fmt::format("on that machine: sudo systemctl disable --now {}", unit));
+                 sys::on_machine(work.host, "sudo systemctl disable --now " + unit));
   }
   GANTRY_CHECK(work.options.run({"systemctl", "disable", "--now", unit}));
   return std::string("stopped, disabled");
@@ -106,7 +108,7 @@ Result<std::string> restore_engine(const SetupContext& work, const std::string& 
   if (!plan.ok() || plan->restart.empty()) return std::string("configured as before");
   const auto command = fmt::format("{}", fmt::join(plan->restart, " "));
   if (!work.options.restart || !work.options.run) {
-    return "configured as before; to apply it: sudo " + command;
+    return "configured as before; to apply it: " + sys::on_machine(work.host, "sudo " + command);
   }
   GANTRY_CHECK(work.options.run(plan->restart));
   return std::string("configured as before; restarted");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "base/sys/replace_file.hpp"
 #include "node/setup/node_setup_internal.hpp"
 
@@ -60,12 +61,16 @@ Status NodeJournal::write() const {
     if (::unlink(path_.c_str()) == 0 || errno == ENOENT) return {};
     return Error::sys(errno, "removing " + path_);
   }
-  std::string steps;
-  for (const auto& record : records_) {
-    steps += fmt::format("{}\n    {{\"deed\": \"{}\", \"subject\": {}}}", steps.empty() ? "" : ",",
-                         to_string(record.action), json::quote(record.subject));
-  }
-  return sys::replace_file(path_, fmt::format("{{\n  \"steps\": [{}\n  ]\n}}\n", steps), 0600);
+  json::Writer out(json::Layout::Indented);
+  out.object([&] {
+    out.rows("steps", records_, [&](const JournalEntry& record) {
+      out.object([&] {
+        out.member("deed", to_string(record.action));
+        out.member("subject", record.subject);
+      });
+    });
+  });
+  return sys::replace_file(path_, out.text() + "\n", 0600);
 }
 
 Status NodeJournal::add(const JournalEntry& record) {

@@ -139,6 +139,33 @@ TEST(NodeUp, AnotherToolsSpecificationComesBack) {
   EXPECT_EQ(*host.read(kSpec), other);
 }
 
+// The GPUs of these machines cannot be given to containers.
+TEST(NodeUp, AFailureIsForetoldAndLeavesNothing) {
+  for (const auto* name : {"nouveau", "no-nodes"}) {
+    test::Machine machine(name);
+    const auto host = machine.host();
+    const auto dry = node_up(host, {.dry_run = true});
+    const auto up = node_up(host, {});
+    ASSERT_FALSE(up.ok()) << name;
+    ASSERT_FALSE(dry.ok()) << name << ": the dry run promised success";
+    EXPECT_EQ(dry.error().text(), up.error().text());
+    EXPECT_FALSE(host.exists(kNodeJournal)) << name;
+    EXPECT_EQ(node_down(host, {}).error().code(), Errc::NotFound);
+  }
+}
+
+TEST(NodeDown, UndoesTheJournalOfARunThatDidNothing) {
+  test::Machine machine("h200");
+  machine.file(std::string(kNodeJournal),
+               R"({"steps": [{"deed": "driver", "subject": "/var/lib/gantry/driver"},
+                             {"deed": "spec", "subject": "/var/run/cdi/nvidia.yaml"}]})");
+  const auto host = machine.host();
+  const auto down = node_down(host, {});
+  ASSERT_TRUE(down.ok()) << down.error().text();
+  EXPECT_FALSE(down->failed()) << describe(*down);
+  EXPECT_FALSE(host.exists(kNodeJournal));
+}
+
 struct EngineCase {
   const char* program = "";
   const char* version = "";

@@ -13,6 +13,9 @@
 namespace gantry::why {
 namespace {
 
+using explain::Step;
+using explain::StepStatus;
+
 constexpr std::size_t kPathLimit = 64;  // directories of LD_LIBRARY_PATH that are checked
 constexpr std::string_view kHowToAsk =
     "Kubernetes: resources: {limits: {nvidia.com/gpu: 1}}; docker and podman: --device "

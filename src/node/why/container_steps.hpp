@@ -3,8 +3,8 @@
 // descriptor of its root directory. Nothing in it is executed, and nothing in it is trusted.
 #pragma once
 
+#include "cluster/explain/explanation.hpp"
 #include "container/rootfs/root.hpp"
-#include "node/why/explanation.hpp"
 
 #include <optional>
 #include <string>
@@ -23,6 +23,6 @@ struct ContainerView {
 
 // Checks the device nodes, variables that hide them, the C library, the way of the loader to
 // libcuda, CUDA in the image, and frameworks without GPU support.
-std::vector<Step> container_steps(const rootfs::Root& root, const ContainerView& inside);
+std::vector<explain::Step> container_steps(const rootfs::Root& root, const ContainerView& inside);
 
 }  // namespace gantry::why

@@ -29,17 +29,17 @@ std::optional<FoundLibrary> find_libcuda(const rootfs::Root& root, const Contain
 enum class MountSource : std::uint8_t { Image, Driver, Volume };
 MountSource mount_source(const std::vector<rootfs::MountEntry>& mounts, std::string_view path);
 
-Step library_step(const std::optional<FoundLibrary>& found, const ContainerView& inside,
-                  const std::vector<rootfs::MountEntry>& mounts);
+explain::Step library_step(const std::optional<FoundLibrary>& found, const ContainerView& inside,
+                           const std::vector<rootfs::MountEntry>& mounts);
 // Finds a volume that is mounted over the driver's files; nullopt if there is none.
-std::optional<Step> mounts_step(const std::optional<FoundLibrary>& found,
-                                const std::vector<rootfs::MountEntry>& mounts);
+std::optional<explain::Step> mounts_step(const std::optional<FoundLibrary>& found,
+                                         const std::vector<rootfs::MountEntry>& mounts);
 
 // Directories of Python packages: the usual ones and those from the environment.
 std::vector<std::string> python_directories(const rootfs::Root& root, const ContainerView& inside);
-std::optional<Step> framework_step(const rootfs::Root& root,
-                                   const std::vector<std::string>& places);
-Step cuda_step(const rootfs::Root& root, const ContainerView& inside,
-               const std::vector<std::string>& places);
+std::optional<explain::Step> framework_step(const rootfs::Root& root,
+                                            const std::vector<std::string>& places);
+explain::Step cuda_step(const rootfs::Root& root, const ContainerView& inside,
+                        const std::vector<std::string>& places);
 
 }  // namespace gantry::why

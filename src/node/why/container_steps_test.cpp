@@ -13,6 +13,9 @@
 namespace gantry::why {
 namespace {
 
+using explain::Explanation;
+using explain::Step;
+using explain::StepStatus;
 using testing::HasSubstr;
 
 constexpr const char* kHwcaps = "/usr/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v2";

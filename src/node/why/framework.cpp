@@ -13,8 +13,11 @@
 namespace gantry::why {
 namespace {
 
-constexpr std::size_t kFileLimit = std::size_t{1} << 20;
-constexpr std::size_t kCacheLimit = std::size_t{8} << 20;
+using explain::Step;
+using explain::StepStatus;
+
+constexpr std::size_t kVersionFileLimit = std::size_t{1} << 20;
+constexpr std::size_t kImageCacheLimit = std::size_t{8} << 20;
 constexpr std::size_t kNames = 65536;  // in one directory
 constexpr std::size_t kPlaces = 64;
 
@@ -37,7 +40,7 @@ bool any_name(const rootfs::Root& root, const std::string& directory, std::strin
 }
 
 std::optional<Framework> torch_in(const rootfs::Root& root, const std::string& place) {
-  const auto text = root.read(place + "/torch/version.py", kFileLimit);
+  const auto text = root.read(place + "/torch/version.py", kVersionFileLimit);
   if (!text.ok()) return std::nullopt;
   const bool without = contains(*text, "+cpu") || contains(*text, "cuda: Optional[str] = None") ||
                        contains(*text, "cuda = None");
@@ -46,7 +49,8 @@ std::optional<Framework> torch_in(const rootfs::Root& root, const std::string& p
 }
 
 std::optional<Framework> tensorflow_in(const rootfs::Root& root, const std::string& place) {
-  const auto text = root.read(place + "/tensorflow/python/platform/build_info.py", kFileLimit);
+  const auto text =
+      root.read(place + "/tensorflow/python/platform/build_info.py", kVersionFileLimit);
   if (!text.ok()) return std::nullopt;
   const bool with = contains(*text, "'is_cuda_build': True") ||
                     contains(*text, "\"is_cuda_build\": True") ||
@@ -109,7 +113,7 @@ std::string runtime_place(const rootfs::Root& root, const ContainerView& inside,
   for (const auto& directory : directories) {
     if (any_name(root, directory, "libcudart*.so*")) return directory;
   }
-  const auto bytes = root.read("/etc/ld.so.cache", kCacheLimit);
+  const auto bytes = root.read("/etc/ld.so.cache", kImageCacheLimit);
   const auto cache = bytes.ok() ? loader::parse_ld_cache(*bytes) : bytes.error();
   if (!cache.ok()) return "";
   for (const auto& entry : cache->entries) {

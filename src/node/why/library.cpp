@@ -12,7 +12,10 @@
 namespace gantry::why {
 namespace {
 
-constexpr std::size_t kCacheLimit = std::size_t{8} << 20;
+using explain::Step;
+using explain::StepStatus;
+
+constexpr std::size_t kLdCacheLimit = std::size_t{8} << 20;
 constexpr std::string_view kLibrary = "libcuda.so.1";
 
 // The directories in which any tool puts the driver's files.
@@ -36,7 +39,7 @@ void add_with_subdirectories(std::vector<std::string>& path, const std::string& 
 std::vector<std::string> candidates(const rootfs::Root& root, const ContainerView& inside) {
   std::vector<std::string> path;
   for (const auto& directory : library_path(inside)) add_with_subdirectories(path, directory);
-  if (const auto bytes = root.read("/etc/ld.so.cache", kCacheLimit); bytes.ok()) {
+  if (const auto bytes = root.read("/etc/ld.so.cache", kLdCacheLimit); bytes.ok()) {
     const auto cache = loader::parse_ld_cache(*bytes);
     if (cache.ok()) {
       for (const auto& entry : cache->entries) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/why/node_steps.hpp"
 
-#include "base/core/text.hpp"
+#include "base/sys/shell_command.hpp"
 #include "base/sys/unique_fd.hpp"
+#include "cluster/explain/pod_steps.hpp"
+#include "gpu/health/health_message.hpp"
 #include "node/kubelet/checkpoint.hpp"
 
 #include <fcntl.h>
@@ -17,6 +19,9 @@
 
 namespace gantry::why {
 namespace {
+
+using explain::Step;
+using explain::StepStatus;
 
 constexpr std::size_t kIdsShown = 16;
 
@@ -48,23 +53,6 @@ std::vector<std::string> listeners(const sys::Host& machine, const std::string& 
   return found;
 }
 
-// The part of a condition's message about one device ("GPU-1, GPU-2: cause (remedy: command);
-// GPU-3: ..."); "" if there is none.
-std::string find_in_message(const std::string& message, std::string_view id) {
-  for (const auto part : split(message, ';')) {
-    if (contains(part, id) || trim(part).starts_with("all ")) return std::string(trim(part));
-  }
-  return "";
-}
-
-std::string remedy_in(const std::string& health_message) {
-  constexpr std::string_view kMark = "(remedy: ";
-  const auto at = health_message.find(kMark);
-  if (at == std::string::npos) return "gantry doctor";
-  const auto from = at + kMark.size();
-  return health_message.substr(from, health_message.rfind(')') - from);
-}
-
 }  // namespace
 
 Step registration_step(const sys::Host& machine, const std::string& directory,
@@ -84,7 +72,7 @@ Step registration_step(const sys::Host& machine, const std::string& directory,
     step.verdict = StepStatus::Failed;
     step.cause =
         fmt::format("{}/{} is missing: the kubelet accepts no plugins", directory, kKubeletSocket);
-    step.remedy = "sudo systemctl restart kubelet";
+    step.remedy = sys::on_machine(machine, "sudo systemctl restart kubelet");
   } else if (plugins.empty()) {
     step.verdict = StepStatus::Failed;
     step.cause = "no device plugin runs on this node: no process listens in " + directory;
@@ -126,23 +114,22 @@ Step allocation_step(const sys::Host& machine, const std::string& directory, jso
 Step gpu_health_step(const sys::Host& machine, const std::string& directory, json::Value pod,
                      json::Value node) {
   Step step{.id = "device.health", .what = "Its GPUs are healthy", .read = "no problem is known"};
-  const auto health = condition(node, "GPUsHealthy");
+  const auto reported = explain::condition(node, "GPUsHealthy");
   const auto checkpoint = kubelet::read_checkpoint(machine.outside(directory));
-  if (health["status"].string() != "False" || !checkpoint.ok()) return step;
-  const auto message = health["message"].string().value_or("");
+  if (reported["status"].string() != "False" || !checkpoint.ok()) return step;
+  const auto message = reported["message"].string().value_or("");
   for (const auto& holder : checkpoint->holders) {
     if (holder.pod_uid != pod["metadata"]["uid"].string()) continue;
     for (const auto& id : holder.ids) {
-      const auto health_message =
-          // A replica has the health of its card.
-          find_in_message(message, id.substr(0, id.find("::")));
-      if (health_message.empty()) continue;
+      // A replica has the health of its card.
+      const auto problem = health::find_problem(message, id.substr(0, id.find("::")));
+      if (!problem) continue;
       step.verdict = StepStatus::Failed;
-      step.read = health_message;
+      step.read = problem->text;
       step.cause = fmt::format("a GPU that container {} holds is not usable: {}", holder.container,
-                               health_message);
+                               problem->text);
       step.remedy = fmt::format("on {}: {}", node["metadata"]["name"].string().value_or("the node"),
-                                remedy_in(health_message));
+                                problem->remedy.empty() ? "gantry doctor" : problem->remedy);
       return step;
     }
   }

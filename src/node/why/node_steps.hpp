@@ -5,8 +5,7 @@
 
 #include "base/json/document.hpp"
 #include "base/sys/host.hpp"
-#include "node/why/explanation.hpp"
-#include "node/why/pod_steps.hpp"
+#include "cluster/explain/explanation.hpp"
 
 #include <string>
 
@@ -14,15 +13,16 @@ namespace gantry::why {
 
 // Checks that the kubelet accepts plugins, and that a plugin for the pod's resource answers on its
 // socket.
-Step registration_step(const sys::Host& machine, const std::string& directory,
-                       const std::string& resource);
+explain::Step registration_step(const sys::Host& machine, const std::string& directory,
+                                const std::string& resource);
 
 // Checks what the kubelet allocated, from its checkpoint.
-Step allocation_step(const sys::Host& machine, const std::string& directory, json::Value pod);
+explain::Step allocation_step(const sys::Host& machine, const std::string& directory,
+                              json::Value pod);
 
 // Checks that the node's condition GPUsHealthy does not name a GPU of the pod. Other GPUs do not
 // matter.
-Step gpu_health_step(const sys::Host& machine, const std::string& directory, json::Value pod,
-                     json::Value node);
+explain::Step gpu_health_step(const sys::Host& machine, const std::string& directory,
+                              json::Value pod, json::Value node);
 
 }  // namespace gantry::why

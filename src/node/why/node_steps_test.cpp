@@ -16,6 +16,8 @@
 namespace gantry::why {
 namespace {
 
+using explain::Step;
+using explain::StepStatus;
 using testing::HasSubstr;
 
 constexpr const char* kDirectory = "/var/lib/kubelet/device-plugins";
@@ -108,6 +110,9 @@ TEST_F(WhyHere, AGpuOfThePodThatFellIllIsTheReason) {
             "a GPU that container c holds is not usable: GPU-1: Xid 79 (remedy: reboot)");
   EXPECT_EQ(ill.remedy, "on n: reboot");
   EXPECT_EQ(health("False", "all 8 GPUs: the driver is unloaded").remedy, "on n: gantry doctor");
+  const auto silent = health("False", "GPU-1: NVML is silent; it hangs (remedy: reboot; wait)");
+  EXPECT_EQ(silent.read, "GPU-1: NVML is silent; it hangs (remedy: reboot; wait)");
+  EXPECT_EQ(silent.remedy, "on n: reboot; wait");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of the shares, on the pod's node.
+#include "node/why/share_state.hpp"
+
 #include "container/grants/grants.hpp"
-#include "node/why/share_steps.hpp"
 #include "sharing/daemon/client.hpp"
 
 #include <fmt/format.h>
@@ -12,6 +12,8 @@
 namespace gantry::why {
 namespace {
 
+using explain::Step;
+using explain::StepStatus;
 using States = std::vector<daemon::ShareState>;
 
 std::string describe(const daemon::GpuState& gpu) {

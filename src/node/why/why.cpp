@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/why/why.hpp"
 
+#include "cluster/explain/daemon_sets.hpp"
+#include "cluster/explain/node_rejection.hpp"
+#include "cluster/explain/pod_group.hpp"
+#include "cluster/explain/pod_steps.hpp"
+#include "cluster/explain/share_steps.hpp"
 #include "cluster/podspec/request.hpp"
 #include "cluster/scheduler/cluster_snapshot.hpp"
 #include "net/kube/pages.hpp"
 #include "node/why/container_steps.hpp"
-#include "node/why/node_rejection_internal.hpp"
 #include "node/why/node_steps.hpp"
-#include "node/why/pod_steps.hpp"
 #include "node/why/process.hpp"
-#include "node/why/share_steps.hpp"
+#include "node/why/share_state.hpp"
 
 #include <fmt/format.h>
 
@@ -19,6 +22,14 @@
 
 namespace gantry::why {
 namespace {
+
+using explain::Explanation;
+using explain::NodeCapacity;
+using explain::NodeFit;
+using explain::NodeRejection;
+using explain::RequestedDevices;
+using explain::Step;
+using explain::StepStatus;
 
 void append(Explanation& explanation, std::vector<Step> steps) {
   for (auto& step : steps) explanation.steps.push_back(std::move(step));
@@ -35,12 +46,40 @@ Step unknown(std::string id, std::string what, std::string read) {
 // used.
 Status read_rooms(kube::Api& api, json::Value pod, const RequestedDevices& wanted,
                   std::vector<NodeCapacity>& capacities) {
-  const auto resource = scheduled_resource(pod, wanted);
+  const auto resource = explain::scheduled_resource(pod, wanted);
+  const auto group = explain::group_of(pod);
   GANTRY_CHECK(kube::each_page(api, "/api/v1/nodes", [&](json::Value nodes) {
-    add_node_capacities(capacities, nodes, pod, resource);
+    explain::add_node_capacities(capacities, nodes, pod, resource);
   }));
-  return kube::each_page(api, kube::kActivePodsPath,
-                         [&](json::Value pods) { count_used(capacities, pods, resource); });
+  return kube::each_page(api, kube::kActivePodsPath, [&](json::Value pods) {
+    explain::count_used(capacities, pods, resource, group);
+  });
+}
+
+// No node offers what the pod asks for: is there a DaemonSet whose label no node has? An identity
+// that may not list DaemonSets gets the step as it is.
+void explain_missing_plugin(kube::Api& api, Step& step) {
+  explain::GpuDaemonSets sets;
+  auto read =
+      kube::each_page(api, "/apis/apps/v1/daemonsets", [&](json::Value page) { sets.add(page); });
+  if (read.ok())
+    read = kube::each_page(api, "/api/v1/nodes", [&](json::Value page) { sets.compare(page); });
+  if (read.ok()) sets.explain(step);
+}
+
+// What the pod holds up, or which other pod of its Job it waits for.
+void add_group(Explanation& explanation, kube::Api& api, json::Value pod) {
+  const auto group = explain::group_of(pod);
+  if (!group) return;
+  explain::GroupState state;
+  const auto path = fmt::format(
+      "/api/v1/namespaces/{}/pods?labelSelector={}%3D{}", kube::percent_encode(group->name_space),
+      kube::percent_encode(group->label), kube::percent_encode(group->name));
+  const auto read = kube::each_page(
+      api, path, [&](json::Value page) { explain::count_group(state, *group, page); });
+  if (!read.ok()) return;
+  if (auto step = explain::group_step(pod, *group, state))
+    explanation.steps.push_back(*std::move(step));
 }
 
 void add_scheduling(Explanation& explanation, kube::Api& api, const sys::Host& machine,
@@ -49,15 +88,17 @@ void add_scheduling(Explanation& explanation, kube::Api& api, const sys::Host& m
   const bool placed = !pod["spec"]["nodeName"].string().value_or("").empty();
   const auto read = placed ? Status() : read_rooms(api, pod, wanted, capacities);
   explanation.steps.push_back(
-      scheduling_step(pod, wanted, read.ok() ? capacities : std::vector<NodeCapacity>()));
+      explain::scheduling_step(pod, wanted, read.ok() ? capacities : std::vector<NodeCapacity>()));
+  if (!placed && read.ok() && !explain::has_capacity(capacities) && !wanted.empty())
+    explain_missing_plugin(api, explanation.steps.back());
   if (!read.ok())
     explanation.steps.push_back(unknown("nodes", "What the nodes have free", read.error().text()));
   const auto here = std::find_if(
       capacities.begin(), capacities.end(),
       [&](const NodeCapacity& room) { return room.name == options.node && room.allocatable == 0; });
   if (here != capacities.end())
-    explanation.steps.push_back(
-        registration_step(machine, options.device_plugins, scheduled_resource(pod, wanted)));
+    explanation.steps.push_back(registration_step(machine, options.device_plugins,
+                                                  explain::scheduled_resource(pod, wanted)));
 }
 
 kube::GetPage getting(kube::Api& api) {
@@ -70,9 +111,9 @@ Result<std::vector<NodeFit>> fit_of_nodes(kube::Api& api, json::Value pod,
   std::map<std::string, NodeRejection, std::less<>> refusals;
   GANTRY_TRY(auto survey, scheduler::read_cluster(getting(api), "", [&](json::Value node) {
                refusals.insert_or_assign(node["metadata"]["name"].string().value_or(""),
-                                         node_rejection(node, pod));
+                                         explain::node_rejection(node, pod));
              }));
-  scheduler::add_quotas(survey, getting(api), ask.name_space);
+  scheduler::add_quotas(survey, getting(api), ask.pod.name_space);
   std::vector<NodeFit> node_fits;
   for (auto& view : survey.views()) {
     std::vector<placement::Fit> fits;
@@ -92,16 +133,20 @@ void add_share(Explanation& explanation, kube::Api& api, json::Value pod,
   const auto node = pod["spec"]["nodeName"].string().value_or("");
   if (node.empty()) {
     const auto node_fits = fit_of_nodes(api, pod, ask);
-    if (node_fits.ok()) return append(explanation, share_scheduling_steps(pod, ask, *node_fits));
-    explanation.steps.push_back(scheduling_step(pod, {}, {}));
+    if (node_fits.ok()) {
+      auto steps = explain::share_scheduling_steps(pod, ask, *node_fits);
+      if (!explain::has_shared_gpus(*node_fits)) explain_missing_plugin(api, steps.front());
+      return append(explanation, std::move(steps));
+    }
+    explanation.steps.push_back(explain::scheduling_step(pod, {}, {}));
     explanation.steps.push_back(
         unknown("nodes", "What the nodes have free", node_fits.error().text()));
     return;
   }
-  explanation.steps.push_back(scheduling_step(pod, {}, {}));
+  explanation.steps.push_back(explain::scheduling_step(pod, {}, {}));
   const auto survey = scheduler::read_cluster(getting(api), node);
   explanation.steps.push_back(
-      survey.ok() ? placement_step(pod, ask, survey->cache->view(node))
+      survey.ok() ? explain::placement_step(pod, ask, survey->cache->view(node))
                   : unknown("share.placement", "GPUs were chosen for it", survey.error().text()));
 }
 
@@ -114,7 +159,7 @@ struct GpuContainer {  // a container that asks for GPUs
 std::vector<GpuContainer> gpu_containers(json::Value pod) {
   std::vector<GpuContainer> found;
   for (const auto container : pod["spec"]["containers"]) {
-    if (gpu_limits(container).empty()) continue;
+    if (explain::gpu_limits(container).empty()) continue;
     GpuContainer one{.name = container["name"].string().value_or("")};
     for (const auto status : pod["status"]["containerStatuses"]) {
       if (status["name"].string() != one.name) continue;
@@ -155,7 +200,7 @@ void add_node(Explanation& explanation, kube::Api& api, const sys::Host& machine
   const auto name = pod["spec"]["nodeName"].string().value_or("");
   const auto node = api.get(kube::node_path(name));
   if (node.ok()) {
-    append(explanation, node_steps(node->root(), pod, wanted));
+    append(explanation, explain::node_steps(node->root(), pod, wanted));
   } else {
     explanation.steps.push_back(unknown("node", "What the node offers", node.error().text()));
   }
@@ -168,13 +213,14 @@ void add_node(Explanation& explanation, kube::Api& api, const sys::Host& machine
       explanation.steps.push_back(registration_step(machine, options.device_plugins, resource));
     }
   }
-  explanation.steps.push_back(admission_step(pod));
+  explanation.steps.push_back(explain::admission_step(pod));
   const auto uid = pod["metadata"]["uid"].string().value_or("");
   const auto space = pod["metadata"]["namespace"].string().value_or("default");
   const auto events = api.get(
       fmt::format("/api/v1/namespaces/{}/events?limit=100&fieldSelector=involvedObject.uid%3D{}",
                   kube::percent_encode(space), kube::percent_encode(uid)));
-  explanation.steps.push_back(engine_step(pod, events.ok() ? events->root() : json::Value()));
+  explanation.steps.push_back(
+      explain::engine_step(pod, events.ok() ? events->root() : json::Value()));
   if (explanation.first_failed() != nullptr) return;
   if (!here) {
     explanation.steps.push_back(unknown("container", "What is in the container",
@@ -198,15 +244,16 @@ Result<Explanation> why_pod(kube::Api& api, const sys::Host& machine, const std:
   GANTRY_TRY(const auto document, api.get(kube::pod_path(name_space, name)));
   const auto pod = document.root();
   Explanation explanation{.subject = fmt::format("pod {}/{}", name_space, name),
-                          .steps = spec_steps(pod)};
+                          .steps = explain::spec_steps(pod)};
   if (explanation.first_failed() != nullptr) return explanation;
-  const auto wanted = requested_devices(pod);
+  const auto wanted = explain::requested_devices(pod);
   const auto ask = podspec::parse_request(pod);
   if (ask.ok() && *ask && (*ask)->shared()) {
     add_share(explanation, api, pod, **ask);
   } else {
     add_scheduling(explanation, api, machine, pod, wanted, options);
   }
+  add_group(explanation, api, pod);
   if (explanation.first_failed() == nullptr)
     add_node(explanation, api, machine, pod, wanted, options);
   return explanation;

@@ -4,8 +4,8 @@
 
 #include "base/core/result.hpp"
 #include "base/sys/host.hpp"
+#include "cluster/explain/explanation.hpp"
 #include "net/kube/api.hpp"
-#include "node/why/explanation.hpp"
 
 #include <string>
 
@@ -16,10 +16,11 @@ struct WhyOptions {
   std::string device_plugins = "/var/lib/kubelet/device-plugins";
 };
 
-Result<Explanation> why_pod(kube::Api& api, const sys::Host& machine, const std::string& name_space,
-                            const std::string& name, const WhyOptions& options);
+Result<explain::Explanation> why_pod(kube::Api& api, const sys::Host& machine,
+                                     const std::string& name_space, const std::string& name,
+                                     const WhyOptions& options);
 
 // Uses only this node, without the API server.
-Result<Explanation> why_container(const sys::Host& machine, const std::string& id);
+Result<explain::Explanation> why_container(const sys::Host& machine, const std::string& id);
 
 }  // namespace gantry::why

@@ -12,10 +12,26 @@ namespace gantry::backend {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> daemon_command() {
+namespace {
+
+// This program; after an upgrade, the new one in its place.
+std::string own_program() {
+  constexpr std::string_view kReplaced = " (deleted)";
   std::error_code failed;
-  const auto self = fs::read_symlink("/proc/self/exe", failed);
-  return {failed ? "gantry" : self.string(), "share", "serve"};
+  auto self = fs::read_symlink("/proc/self/exe", failed).string();
+  if (failed) return "gantry";
+  if (self.ends_with(kReplaced)) self.resize(self.size() - kReplaced.size());
+  return self;
+}
+
+}  // namespace
+
+std::vector<std::string> daemon_command() {
+  return {own_program(), "share", "serve"};
+}
+
+std::vector<std::string> watchdog_command(const sys::Host& host) {
+  return {own_program(), "share", "watch", "--root", host.root()};
 }
 
 Result<daemon::Client> connect_to_daemon(const sys::Host& host) {

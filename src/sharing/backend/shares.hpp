@@ -14,6 +14,8 @@ namespace gantry::backend {
 
 // The command that starts the share daemon.
 std::vector<std::string> daemon_command();
+// The command that starts its watchdog.
+std::vector<std::string> watchdog_command(const sys::Host& host);
 // Connects to the share daemon. Starts it if a daemon that was killed left shares behind. NotFound
 // if there are no shares.
 Result<daemon::Client> connect_to_daemon(const sys::Host& host);

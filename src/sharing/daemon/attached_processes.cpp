@@ -13,6 +13,11 @@ AttachedProcesses::AttachedProcesses(sys::Loop& loop, SharedPages& pages, Callba
     : loop_(loop), pages_(pages), callbacks_(std::move(callbacks)) {}
 
 const AttachedProcess* AttachedProcesses::of_pid(pid_t pid) const {
+  const auto* member = last_of_pid(pid);
+  return member == nullptr || has_ended(member->pidfd.get()) ? nullptr : member;
+}
+
+const AttachedProcess* AttachedProcesses::last_of_pid(pid_t pid) const {
   const auto found = slots_.find(pid);
   return found == slots_.end() ? nullptr : by_slot_.at(found->second).get();
 }
@@ -29,7 +34,8 @@ std::optional<std::uint32_t> AttachedProcesses::free_slot() const {
 }
 
 Result<std::uint32_t> AttachedProcesses::join(PeerIdentity identity) {
-  if (const auto* known = of_pid(identity.pid); known != nullptr) {
+  if (has_ended(identity.pidfd.get())) return Error(Errc::NotFound, "the process has ended");
+  if (const auto* known = last_of_pid(identity.pid); known != nullptr) {
     if (!has_ended(known->pidfd.get())) return known->slot;
     leave(known->slot);  // its end was not reported yet, and the pid is already reused
   }
@@ -40,6 +46,8 @@ Result<std::uint32_t> AttachedProcesses::join(PeerIdentity identity) {
   auto member = std::make_unique<AttachedProcess>();
   member->pid = identity.pid;
   member->slot = *slot;
+  member->attached_ns = monotonic_ns();
+  member->started_ns = start_interval(identity.pid).earliest_ns;
   member->inner_pid = innermost_pid(identity.pid);
   member->pidfd = std::move(identity.pidfd);
   GANTRY_TRY(member->death, loop_.watch(member->pidfd.get(), EPOLLIN,

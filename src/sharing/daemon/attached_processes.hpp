@@ -21,6 +21,8 @@ struct AttachedProcess {
   std::uint32_t slot = 0;
   std::uint32_t inner_pid = 0;
   std::uint32_t connections = 0;
+  std::uint64_t attached_ns = 0;      // when it attached to this daemon
+  std::uint64_t started_ns = 0;       // not before this, on CLOCK_BOOTTIME
   std::uint64_t disconnected_ns = 0;  // since when it has no socket
   sys::UniqueFd pidfd;
   sys::Loop::Watch death;
@@ -38,7 +40,8 @@ class AttachedProcesses {
   AttachedProcesses(const AttachedProcesses&) = delete;
   AttachedProcesses& operator=(const AttachedProcesses&) = delete;
 
-  // Returns the slot of this process: its current one, or a new one. Busy if all slots are in use.
+  // Returns the slot of this process: its current one, or a new one. Busy if all slots are in use,
+  // NotFound if the process has ended: another process may have its pid.
   Result<std::uint32_t> join(PeerIdentity identity);
 
   // Counts the process's sockets. A process without a socket and without GPU memory has become
@@ -49,9 +52,12 @@ class AttachedProcesses {
   const std::map<std::uint32_t, std::unique_ptr<AttachedProcess>>& by_slot() const {
     return by_slot_;
   }
+  // nullptr if that process has ended, even if its end was not reported yet: another process may
+  // have its pid.
   const AttachedProcess* of_pid(pid_t pid) const;
 
  private:
+  const AttachedProcess* last_of_pid(pid_t pid) const;
   void leave(std::uint32_t slot);
   std::optional<std::uint32_t> free_slot() const;
 

@@ -30,14 +30,23 @@ inline constexpr std::string_view kLogPath =
     "/run/gantry/keeper.log";  // of a daemon that a client started
 inline constexpr std::string_view kUntilIdle = "--until-idle";
 
+// A daemon that works answers within milliseconds. Its watchdog replaces one that hangs sooner than
+// this.
+inline constexpr std::chrono::milliseconds kAnswerWithin{5'000};
+
 class Client {
  public:
-  // NotFound if the daemon is not running.
-  static Result<Client> connect(const sys::Host& host);
+  // NotFound if the daemon is not running. Timeout if it does not accept within `patience`; by
+  // default this never waits.
+  static Result<Client> connect(const sys::Host& host,
+                                std::chrono::milliseconds patience = std::chrono::milliseconds(0));
   // Also NotFound if the daemon is shutting down: it then accepts connections but does not answer.
-  static Result<Client> connect_to_ready(const sys::Host& host);
-  // Starts the daemon if it does not answer: `program` (argv) with --root and --until-idle,
-  // detached from terminal and session. If two clients do this at once, only one daemon remains.
+  // Timeout if it hangs; the error names the process and the command that helps.
+  static Result<Client> connect_to_ready(const sys::Host& host,
+                                         std::chrono::milliseconds patience = kAnswerWithin);
+  // Starts the daemon if it is not running: `program` (argv) with --root and --until-idle, detached
+  // from terminal and session. If two clients do this at once, only one daemon remains. Fails as
+  // connect_to_ready() if the daemon hangs.
   static Result<Client> connect_or_start(const sys::Host& host,
                                          const std::vector<std::string>& program);
 
@@ -54,26 +63,32 @@ class Client {
 
   // The following return NotFound if there is no such share.
   Status remove(std::string_view name);
-  Result<ShareState> set(std::string_view name, const policy::ShareText& changes,
+  Result<ShareState> set(std::string_view name, const policy::ShareChanges& changes,
                          policy::Overcommit overcommit = policy::Overcommit::Refused);
   Result<ShareState> show(std::string_view name);
   // Memory, time and processes are current values; call again to update them.
   Result<std::vector<ShareState>> list();
 
+  pid_t daemon_pid() const;  // 0 if it is unknown
   // Becomes readable when the daemon ends, because the daemon sends nothing unasked.
   int fd() const { return socket_.get(); }
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
 
  private:
   explicit Client(sys::UniqueFd socket) : socket_(std::move(socket)) {}
-  Result<std::string> ask(std::string_view question);  // the line of the answer
-  Result<ShareState> request_state(std::string_view question);
-  Status send(std::string_view line);
-  Result<std::string> read_line();
+  using Deadline = std::chrono::steady_clock::time_point;
+  // The line of the answer.
+  Result<std::string> ask(std::string_view question, std::chrono::milliseconds timeout);
+  Result<std::string> ask(std::string_view question) { return ask(question, timeout_); }
+  Result<ShareState> request_state(std::string_view question, std::chrono::milliseconds timeout);
+  Status send(std::string_view line, Deadline until);
+  Result<std::string> read_line(Deadline until);
+  Status wait_for(short events, Deadline until) const;
+  Error hung() const;
 
   sys::UniqueFd socket_;
   std::string received_;
-  std::chrono::milliseconds timeout_{60'000};  // the driver may need time to start
+  std::chrono::milliseconds timeout_ = kAnswerWithin;
 };
 
 }  // namespace gantry::daemon

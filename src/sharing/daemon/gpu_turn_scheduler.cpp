@@ -75,6 +75,11 @@ void GpuTurnScheduler::charge(policy::TenantId tenant, Time unreported, Time now
   apply_gate_changes();
 }
 
+void GpuTurnScheduler::resume(Time now) {
+  controller_.resume(now);
+  apply_gate_changes();
+}
+
 void GpuTurnScheduler::tick(Time now) {
   controller_.tick(now);
   apply_gate_changes();

@@ -37,6 +37,7 @@ class GpuTurnScheduler {
   void charge(policy::TenantId tenant, policy::Time unreported, policy::Time now);
 
   void tick(policy::Time now);
+  void resume(policy::Time now);
   std::optional<policy::Time> deadline() const { return controller_.deadline(); }
   policy::Time alert_until() const { return controller_.alert_until(); }
   std::optional<policy::TenantView> view(policy::TenantId tenant) const {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/daemon/gpu_watcher.hpp"
 
-#include <sys/epoll.h>
+#include "base/core/clock.hpp"
 
-#include <fmt/format.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
 #include <utility>
@@ -13,8 +13,6 @@ namespace gantry::daemon {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
-
 constexpr auto kBetween = 10ms;  // a process may wait for a reading, but at most 20 ms
 
 }  // namespace
@@ -67,9 +65,9 @@ void GpuWatcher::on_sensor() {
 }
 
 void GpuWatcher::take(const nvml_child::ViewMessage& message) {
-  if (!message.nvml.driver.nvml_error.empty()) return;  // the state says why
+  if (!message.nvml.inventory.driver.nvml_error.empty()) return;  // the state says why
   cards_.clear();
-  for (const auto& gpu : message.nvml.gpus) {
+  for (const auto& gpu : message.nvml.inventory.gpus) {
     const auto bytes = gpu.memory_bytes.value_or(0);
     if (gpu.uuid.text.empty() || bytes == 0) continue;
     if (gpu.mig.current == model::MigMode::Enabled) continue;  // its MIG instances are its shares
@@ -101,7 +99,7 @@ void GpuWatcher::take(const nvml_child::StateMessage& message) {
       message.state != nvml_child::ChildState::BackingOff)
     return;
   trouble_ = message.why.empty() ? "there is no NVIDIA driver" : message.why;
-  log_.warning("", fmt::format("NVML does not answer: {}", trouble_));
+  log_.warning("", "NVML does not answer", {{"err", trouble_}});
   callbacks_.machine();
 }
 

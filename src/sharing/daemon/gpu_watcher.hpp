@@ -3,11 +3,11 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "base/log/log.hpp"
 #include "base/sys/host.hpp"
 #include "base/sys/loop.hpp"
 #include "gpu/model/readings.hpp"
 #include "gpu/nvml_child/nvml_child.hpp"
-#include "sharing/daemon/log.hpp"
 #include "sharing/policy/share.hpp"
 
 #include <chrono>

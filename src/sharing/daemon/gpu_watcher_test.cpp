@@ -56,7 +56,7 @@ class OnMachine : public ::testing::Test {
   test::Machine machine_{"h200x8"};
   sys::Host host_ = machine_.host();
   std::unique_ptr<sys::Loop> loop_ = *sys::Loop::make();
-  Log log_{[](std::string_view) {}};
+  Log log_{LogForm::Json, 0, [](std::string_view) {}};
   std::unique_ptr<GpuWatcher> watcher_;
   std::size_t asked_ = 0;
   std::vector<ReadingScope> pictures_;

@@ -16,7 +16,7 @@
 namespace gantry::daemon {
 namespace {
 
-constexpr std::uint64_t kWords = 2'000;
+constexpr std::uint64_t kMaxSummaryBytes = 2'000;
 
 std::uint64_t size_of(const struct stat& about) {
   return static_cast<std::uint64_t>(about.st_size);
@@ -62,8 +62,8 @@ std::string log_tail(const std::string& path, std::uint64_t begin) {
   if (!file.valid() || ::fstat(file.get(), &about) != 0) return "";
   const auto size = size_of(about);
   if (begin > size) begin = 0;  // another file has replaced it since
-  const auto from = std::max(begin, size - std::min(size, kWords));
-  std::string text(kWords, '\0');
+  const auto from = std::max(begin, size - std::min(size, kMaxSummaryBytes));
+  std::string text(kMaxSummaryBytes, '\0');
   const auto got = ::pread(file.get(), text.data(), text.size(), static_cast<off_t>(from));
   text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
   return printable(trim(text));

@@ -23,7 +23,7 @@
 namespace gantry::daemon {
 namespace {
 
-constexpr int kGenerations = 64;
+constexpr int kMaxParents = 64;
 
 constexpr std::size_t kProcLimit = 16'384;
 
@@ -59,11 +59,6 @@ std::string_view line_of(std::string_view text, std::string_view key) {
   return {};
 }
 
-std::uint64_t started_ns(pid_t pid) {
-  const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  return start_ticks(pid) * (1'000'000'000 / ticks);
-}
-
 }  // namespace
 
 std::uint64_t boottime_ns() {
@@ -78,10 +73,15 @@ bool has_ended(int pidfd) {
   return ::poll(&wait, 1, 0) != 0;
 }
 
+bool is_hung_up(int socket) {
+  pollfd wait{socket, 0, 0};
+  return ::poll(&wait, 1, 0) > 0 && (wait.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 Result<sys::UniqueFd> pidfd_if_started_before(pid_t pid, std::uint64_t before_ns) {
   sys::UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));  // close-on-exec
   if (!pidfd.valid()) return Error::sys(errno, "pidfd_open");
-  if (started_ns(pid) > before_ns)
+  if (start_interval(pid).earliest_ns > before_ns)
     return Error(Errc::NotFound, "the peer has ended, and another process has its pid");
   return pidfd;
 }
@@ -99,6 +99,7 @@ Result<PeerIdentity> peer_identity(int socket, std::uint64_t before_ns) {
     found.pidfd = sys::UniqueFd(pidfd);
   } else {
     GANTRY_TRY(found.pidfd, pidfd_if_started_before(peer.pid, before_ns));
+    if (is_hung_up(socket)) return Error(Errc::NotFound, "the peer has ended");
   }
   if (has_ended(found.pidfd.get())) return Error(Errc::NotFound, "the peer has ended");
   return found;
@@ -123,15 +124,26 @@ std::uint64_t start_ticks(pid_t pid) {
   return stat_field(pid, 22);
 }
 
+StartInterval start_interval(pid_t pid) {
+  const auto tick = 1'000'000'000 / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  const auto ticks = start_ticks(pid);
+  return {.earliest_ns = ticks * tick, .latest_ns = (ticks + 1) * tick};
+}
+
 pid_t parent_of(pid_t pid) {
   return static_cast<pid_t>(stat_field(pid, 4));
+}
+
+bool is_kernel_thread(pid_t pid) {
+  constexpr std::uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD, man 5 proc
+  return (stat_field(pid, 9) & kKernelThread) != 0;
 }
 
 pid_t container_init_pid(pid_t client, pid_t named) {
   const auto inner = innermost_pid(client);
   if (inner == 0) return 0;
   if (inner == static_cast<std::uint32_t>(client)) return named > 1 ? named : 0;
-  for (int i = 0; i < kGenerations && client > 1; ++i, client = parent_of(client)) {
+  for (int i = 0; i < kMaxParents && client > 1; ++i, client = parent_of(client)) {
     if (innermost_pid(client) == 1) return client;
   }
   return 0;

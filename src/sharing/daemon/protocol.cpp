@@ -2,18 +2,19 @@
 #include "sharing/daemon/protocol.hpp"
 
 #include "base/json/document.hpp"
+#include "base/json/writer.hpp"
+#include "sharing/policy/share_json.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 namespace gantry::daemon {
 namespace {
 
-using TextMember = std::pair<std::string_view, std::string policy::ShareText::*>;
-
-constexpr std::array<std::pair<RequestKind, std::string_view>, 7> kWords{
+constexpr std::array<std::pair<RequestKind, std::string_view>, 7> kRequestNames{
     {{RequestKind::Create, "create"},
      {RequestKind::Hold, "hold"},
      {RequestKind::Remove, "remove"},
@@ -22,52 +23,19 @@ constexpr std::array<std::pair<RequestKind, std::string_view>, 7> kWords{
      {RequestKind::List, "list"},
      {RequestKind::Adopt, "adopt"}}};
 
-constexpr std::array<TextMember, 10> kChanges{{
-    {"gpus", &policy::ShareText::gpus},
-    {"memory", &policy::ShareText::memory},
-    {"compute", &policy::ShareText::compute},
-    {"weight", &policy::ShareText::weight},
-    {"excess", &policy::ShareText::excess},
-    {"priority", &policy::ShareText::priority},
-    {"on_violation", &policy::ShareText::on_violation},
-    {"unattached", &policy::ShareText::unattached},
-    {"context_memory", &policy::ShareText::context_memory},
-    {"backend", &policy::ShareText::backend},
-}};
+constexpr std::array<Errc, 10> kCodes{
+    Errc::Invalid,     Errc::NotFound, Errc::Exists,  Errc::Denied,   Errc::Busy,
+    Errc::Unsupported, Errc::Timeout,  Errc::Corrupt, Errc::Internal, Errc::TooLarge};
 
-constexpr std::array<Errc, 9> kCodes{Errc::Invalid, Errc::NotFound, Errc::Exists,
-                                     Errc::Denied,  Errc::Busy,     Errc::Unsupported,
-                                     Errc::Timeout, Errc::Corrupt,  Errc::Internal};
-
-std::string changes_json(const policy::ShareText& changes) {
-  std::string text = "{";
-  for (const auto& [key, member] : kChanges) {
-    if ((changes.*member).empty()) continue;
-    if (text.size() > 1) text += ',';
-    text += fmt::format("{}:{}", json::quote(key), json::quote(changes.*member));
-  }
-  return text + "}";
-}
-
-Result<policy::ShareText> changes_from(json::Value object) {
-  policy::ShareText changes;
-  for (const auto value : object) {
-    bool known = false;
-    for (const auto& [key, member] : kChanges) {
-      if (value.key() != key) continue;
-      const auto text = value.string();
-      if (!text || text->size() > policy::kMaxJsonLength) break;
-      changes.*member = *text;
-      known = true;
-    }
-    if (!known) return Error(Errc::Invalid, "a change needs the name of a limit and its text");
-  }
-  return changes;
+std::string_view to_word(RequestKind ask) {
+  const auto* found = std::find_if(kRequestNames.begin(), kRequestNames.end(),
+                                   [&](const auto& row) { return row.first == ask; });
+  return found->second;
 }
 
 Result<RequestKind> ask_from(json::Value value) {
   const auto word = value.string().value_or("");
-  for (const auto& [ask, text] : kWords) {
+  for (const auto& [ask, text] : kRequestNames) {
     if (text == word) return ask;
   }
   return Error(
@@ -84,10 +52,10 @@ Status take_details(const json::Document& document, Request& question) {
   if (question.ask == RequestKind::Create || question.ask == RequestKind::Hold) {
     const auto share = document["share"];
     if (!share) return Error(Errc::Invalid, "the new share is missing");
-    GANTRY_TRY(question.share, policy::share_from_json(share.raw()));
+    GANTRY_TRY(question.share, policy::share_from_json(share));
   }
   if (question.ask == RequestKind::Set) {
-    GANTRY_TRY(question.changes, changes_from(document["changes"]));
+    GANTRY_TRY(question.changes, policy::changes_from_json(document["changes"]));
   }
   if (question.ask == RequestKind::Adopt) {
     const auto pid = document["pid"].u64().value_or(0);
@@ -100,21 +68,38 @@ Status take_details(const json::Document& document, Request& question) {
   return {};
 }
 
+// The daemon's error. Daemons of the last version send `error` alone, the whole sentence.
+Error error_from(const json::Document& response) {
+  const auto word = response["code"].string_or_empty();
+  const auto* code =
+      std::find_if(kCodes.begin(), kCodes.end(), [&](Errc one) { return to_string(one) == word; });
+  const auto sentence =
+      response["error"].string().value_or("the share daemon refused without a reason");
+  return Error(code == kCodes.end() ? Errc::Internal : *code,
+               response["cause"].string().value_or(sentence))
+      .advise(response["cause"] ? response["remedy"].string_or_empty() : "");
+}
+
 }  // namespace
 
 std::string to_line(const Request& question) {
-  std::string text;
-  for (const auto& [ask, word] : kWords) {
-    if (ask == question.ask) text = fmt::format(R"({{"ask":"{}")", word);
-  }
-  if (!question.name.empty()) text += fmt::format(R"(,"name":{})", json::quote(question.name));
-  if (question.share) text += fmt::format(R"(,"share":{})", policy::to_json(*question.share));
-  if (question.ask == RequestKind::Set)
-    text += fmt::format(R"(,"changes":{})", changes_json(question.changes));
-  if (question.overcommit == policy::Overcommit::Allowed) text += R"(,"overcommit":true)";
-  if (question.pid != 0) text += fmt::format(R"(,"pid":{})", question.pid);
-  if (question.contained) text += R"(,"contained":true)";
-  return text + "}";
+  json::Writer out;
+  out.object([&] {
+    out.member("ask", to_word(question.ask));
+    if (!question.name.empty()) out.member("name", question.name);
+    if (question.share) {
+      out.key("share");
+      policy::write(out, *question.share);
+    }
+    if (question.ask == RequestKind::Set) {
+      out.key("changes");
+      policy::write(out, question.changes);
+    }
+    if (question.overcommit == policy::Overcommit::Allowed) out.member("overcommit", true);
+    if (question.pid != 0) out.member("pid", question.pid);
+    if (question.contained) out.member("contained", true);
+  });
+  return std::move(out).text();
 }
 
 Result<Request> parse_request(std::string_view line) {
@@ -126,35 +111,35 @@ Result<Request> parse_request(std::string_view line) {
 }
 
 std::string to_response(const std::vector<ShareState>& shares) {
-  std::string text = R"({"ok":true,"shares":[)";
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    if (i > 0) text += ',';
-    text += to_json(shares[i]);
-  }
-  return text + "]}";
+  json::Writer out;
+  out.object([&] {
+    out.member("ok", true);
+    out.array("shares", shares, [&](const ShareState& share) { write(out, share); });
+  });
+  return std::move(out).text();
 }
 
 std::string to_response(const Error& error) {
-  return fmt::format(R"({{"ok":false,"code":{},"error":{}}})", json::quote(to_string(error.code())),
-                     json::quote(error.text()));
+  json::Writer out;
+  out.object([&] {
+    out.member("ok", false);
+    out.member("code", to_string(error.code()));
+    out.member("error", error.text());
+    if (error.remedy().empty()) return;
+    out.member("cause", error.cause());
+    out.member("remedy", error.remedy());
+  });
+  return std::move(out).text();
 }
 
 Result<std::vector<ShareState>> parse_response(std::string_view line) {
   GANTRY_TRY(const auto document, json::Document::parse(std::string(line)));
   const auto ok = document["ok"].boolean();
   if (!ok) return Error(Errc::Corrupt, "the share daemon's answer is not in the expected format");
-  if (!*ok) {
-    const auto word = document["code"].string().value_or("");
-    auto code = Errc::Internal;
-    for (const auto one : kCodes) {
-      if (to_string(one) == word) code = one;
-    }
-    return Error(code,
-                 document["error"].string().value_or("the share daemon refused without a reason"));
-  }
+  if (!*ok) return error_from(document);
   std::vector<ShareState> shares;
   for (const auto value : document["shares"]) {
-    GANTRY_TRY(auto state, state_from_json(value.raw()));
+    GANTRY_TRY(auto state, state_from_json(value));
     shares.push_back(std::move(state));
   }
   return shares;

@@ -11,7 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto question = gantry::daemon::parse_request(bytes);
   if (question.ok()) {
     const auto again = gantry::daemon::parse_request(gantry::daemon::to_line(*question));
-    if (!again.ok() || again->name != question->name || again->share != question->share)
+    if (!again.ok() || again->name != question->name || again->share != question->share ||
+        again->changes != question->changes)
       __builtin_trap();
   }
   (void)gantry::daemon::parse_response(bytes).ok();

@@ -60,7 +60,7 @@ ShareState a_state() {
 TEST(Questions, ComeOutAsTheyWentIn) {
   const Request set{.ask = RequestKind::Set,
                     .name = "train",
-                    .changes = {.memory = "20GiB", .compute = "50%"},
+                    .changes = {.memory = policy::MemoryLimit{.percent = 20}, .percent = 50},
                     .overcommit = policy::Overcommit::Allowed};
   const auto read = parse_request(to_line(set));
   ASSERT_TRUE(read.ok()) << read.error().text();
@@ -89,7 +89,9 @@ TEST(Answers, OfAnOlderDaemonAreUnderstood) {
   }
   state.gpus[0].unmanaged.clear();
   state.more_processes = 0;
-  const auto read = state_from_json(text);
+  const auto document = json::Document::parse(text);
+  ASSERT_TRUE(document.ok()) << document.error().text();
+  const auto read = state_from_json(document->root());
   ASSERT_TRUE(read.ok()) << read.error().text();
   EXPECT_EQ(*read, state);
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/daemon/serve.hpp"
 
+#include "base/core/clock.hpp"
 #include "sharing/daemon/client.hpp"
+#include "sharing/daemon/life_sign.hpp"
 #include "sharing/daemon/log_file.hpp"
 #include "sharing/daemon/share_daemon.hpp"
+#include "sharing/daemon/start_detached.hpp"
+#include "sharing/daemon/watchdog.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -30,12 +34,12 @@ namespace gantry::daemon {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
-
 constexpr auto kLockPatience = 3s;  // for a daemon that is shutting down
 constexpr std::chrono::milliseconds kFirstShareWithin =
     15s;  // after this, a daemon that is not needed exits
 constexpr std::chrono::milliseconds kIdleFor = 500ms;
+constexpr std::chrono::milliseconds kSignEvery = 200ms;
+constexpr std::chrono::milliseconds kWatchdogEvery = 300ms;
 
 // Held until the process ends.
 Result<sys::UniqueFd> take_lock(const sys::Host& host) {
@@ -99,12 +103,37 @@ Result<sys::UniqueFd> catch_signals() {
 
 // Writes to standard error. If that is the log file that a client opened for us, its size is
 // limited.
-Log::Sink to_own_file(const sys::Host& host) {
+LogSink to_own_file(const sys::Host& host) {
   return [path = host.outside(kLogPath)](std::string_view line) {
     write_to_stderr(line);
     rotate_if_large(STDERR_FILENO, path);
   };
 }
+
+// Writes the life sign, and starts the watchdog if it does not run.
+class SelfSupervision {
+ public:
+  SelfSupervision(sys::Loop& loop, const ShareDaemon& share_daemon, const ServeOptions& options,
+                  const sys::UniqueFd& lock)
+      : lock_(lock),
+        sign_(loop.every(kSignEvery, [this] { write_life_sign(lock_.get(), self_); })),
+        watchdog_(loop.every(kWatchdogEvery, [&share_daemon, &options] {
+          if (options.watchdog.empty() || !share_daemon.served()) return;
+          if (share_daemon.idle() || watchdog_runs(options.host)) return;
+          (void)start_detached(options.watchdog, options.host.outside(kLogPath)).ok();
+        })) {
+    write_life_sign(lock.get(), self_);
+  }
+  ~SelfSupervision() { erase_life_sign(lock_.get()); }
+  SelfSupervision(const SelfSupervision&) = delete;
+  SelfSupervision& operator=(const SelfSupervision&) = delete;
+
+ private:
+  const sys::UniqueFd& lock_;
+  ProcessRef self_ = process_ref(::getpid());
+  sys::Loop::Timer sign_;
+  sys::Loop::Timer watchdog_;
+};
 
 // A simulated machine is a directory and may be deleted while it has shares. Then no client can
 // reach them, and they would never be removed.
@@ -142,7 +171,9 @@ Status serve(ServeOptions options) {
   GANTRY_TRY(const auto on_signal,
              loop->watch(signals.get(), EPOLLIN, [&](std::uint32_t) { loop->stop(); }));
   GANTRY_TRY(const auto share_daemon,
-             ShareDaemon::open(*loop, options.host, std::move(options.sensor), Log(options.log)));
+             ShareDaemon::open(*loop, options.host, std::move(options.sensor),
+                               Log(LogForm::Json, 0, options.log).component_key("share")));
+  const SelfSupervision supervision(*loop, *share_daemon, options, lock);
   share_daemon->raise_priority();
   std::optional<IdleEnd> end;
   if (options.life == Lifetime::UntilIdle) end.emplace(*loop, *share_daemon, options.host, lock);

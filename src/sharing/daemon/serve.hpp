@@ -3,13 +3,13 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "base/log/log.hpp"
 #include "base/sys/host.hpp"
 #include "gpu/nvml_child/nvml_child.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <string>
-#include <string_view>
+#include <vector>
 
 namespace gantry::daemon {
 
@@ -18,8 +18,9 @@ enum class Lifetime : std::uint8_t { UntilSignal, UntilIdle };  // idle: no shar
 struct ServeOptions {
   sys::Host host;
   Lifetime life = Lifetime::UntilSignal;
-  nvml_child::NvmlChildOptions sensor;               // argv of the child process that uses NVML
-  std::function<void(std::string_view line)> log{};  // JSON lines; empty: standard error
+  nvml_child::NvmlChildOptions sensor;  // argv of the child process that uses NVML
+  LogSink log{};                        // JSON lines; empty: standard error
+  std::vector<std::string> watchdog{};  // argv of its watchdog; empty: none (watchdog.hpp)
 };
 
 // Runs until SIGTERM or SIGINT, which keep the named shares: the next daemon restores them. Busy if

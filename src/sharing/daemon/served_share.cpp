@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/daemon/served_share.hpp"
 
+#include "sharing/daemon/peer_identity.hpp"
 #include "sharing/policy/turn_scheduler.hpp"
+
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -24,6 +27,14 @@ std::optional<unsigned> digit(char c) {
   if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
   if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A') + 10;
   return std::nullopt;
+}
+
+// A share is for programs: the machine's first process, a kernel thread or this daemon in a cgroup
+// of a share would take the whole machine there, and `--policy stop` would kill it.
+Status check_adoptable(pid_t pid) {
+  if (pid > 1 && pid != ::getpid() && !is_kernel_thread(pid)) return {};
+  return Error(Errc::Denied,
+               fmt::format("process {} cannot belong to a share: it belongs to the machine", pid));
 }
 
 }  // namespace
@@ -67,7 +78,7 @@ Result<std::unique_ptr<ServedShare>> ServedShare::open(sys::Loop& loop, const sy
   made->show_limits();
   if (origin == Origin::FromDisk) made->recovered_ns_ = monotonic_ns();
   for (const auto& process : made->record_.adopted) {
-    if (is_running(process)) made->share_processes_.adopt(process, made->name());
+    if (is_running(process)) (void)made->share_processes_.adopt(process, made->name());
   }
   for (const auto& process : made->record_.contained) {
     if (is_running(process)) made->share_processes_.contain(process);
@@ -101,7 +112,10 @@ GpuPageValues ServedShare::page_gpu(std::uint32_t gpu) const {
           .memory_total = total,
           .context_estimate = context_estimates_[gpu],
           .queue_ns = static_cast<std::uint64_t>(policy::SchedulerTuning{}.queue.count()),
-          .share_percent = share().time_policy.percent};
+          .share_percent = share().time_policy.percent,
+          .cap_percent = share().time_policy.excess == policy::Excess::Refused
+                             ? share().time_policy.percent
+                             : 0};
 }
 
 void ServedShare::show_limits() {
@@ -123,12 +137,13 @@ Status ServedShare::change(const policy::Share& share) {
 }
 
 Status ServedShare::adopt(pid_t pid) {
+  GANTRY_CHECK(check_adoptable(pid));
   const auto process = process_ref(pid);
   if (process.started == 0)
     return Error(Errc::NotFound, fmt::format("there is no process {}", pid));
   std::erase_if(record_.adopted, [](const auto& known) { return !is_running(known); });
   record_.adopted.push_back(process);
-  share_processes_.adopt(process, name());
+  record_.cgroup = share_processes_.adopt(process, name());
   return write_record(host_, record_);
 }
 
@@ -169,13 +184,10 @@ bool ServedShare::is_fenced(pid_t pid) const {
                      [&](const auto& known) { return known.pid == pid && is_running(known); });
 }
 
-void ServedShare::set_holder(const ProcessRef& holder) {
-  record_.holder = holder;
-}
-
 void ServedShare::set_gated(bool gated) {
   if (gated_ == gated) return;
   gated_ = gated;
+  pages_.set_stale_after(gated ? kGatedStaleAfter : std::chrono::milliseconds(0));
   show_limits();
 }
 

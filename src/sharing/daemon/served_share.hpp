@@ -13,6 +13,7 @@
 #include "sharing/daemon/shared_pages.hpp"
 #include "sharing/policy/turn_scheduler.hpp"
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -21,6 +22,11 @@
 #include <vector>
 
 namespace gantry::daemon {
+
+// While gates are used, the heartbeat is more frequent, and processes notice sooner that it
+// stopped.
+inline constexpr std::chrono::milliseconds kGatedHeartbeat{10};
+inline constexpr std::chrono::milliseconds kGatedStaleAfter{50};
 
 // Origin of a share: created now, or restored from a previous daemon.
 enum class Origin : std::uint8_t { Created, FromDisk };
@@ -65,8 +71,7 @@ class ServedShare {
   // Changes the limits of a running share, on disk and in the page. Its GPUs stay the same.
   Status change(const policy::Share& share);
   Status adopt(pid_t pid);
-  Status contain(pid_t pid);  // adds the container that has this first process
-  void set_holder(const ProcessRef& holder);
+  Status contain(pid_t pid);   // adds the container that has this first process
   void set_gated(bool gated);  // true if time is limited on one of its GPUs
   void set_context_estimate(std::uint32_t gpu, std::uint64_t bytes);
   void on_heartbeat(std::uint64_t now_ns);

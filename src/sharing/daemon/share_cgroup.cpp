@@ -37,6 +37,10 @@ std::optional<std::string_view> path_in(std::string_view cgroup) {
   return std::nullopt;
 }
 
+std::string cgroup_name(std::string_view share) {
+  return fmt::format("/gantry-share-{}", share);
+}
+
 bool move_into(pid_t pid, const std::string& directory) {
   const sys::UniqueFd file(::open((directory + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
   const auto text = fmt::format("{}\n", pid);
@@ -46,12 +50,19 @@ bool move_into(pid_t pid, const std::string& directory) {
 
 }  // namespace
 
+void remove_left_cgroup(const std::string& directory, std::string_view share) {
+  const bool is_ours = directory.starts_with("/sys/fs/cgroup/") &&
+                       directory.find("/../") == std::string::npos &&
+                       directory.ends_with(cgroup_name(share));
+  if (is_ours) ::rmdir(directory.c_str());
+}
+
 ShareCgroup ShareCgroup::create_around(pid_t pid, std::string_view share) {
   const auto root = hierarchy();
   const auto cgroup = cgroup_of(pid);
   const auto now = path_in(cgroup);
   if (root.empty() || !now) return {};
-  const auto name = fmt::format("/gantry-share-{}", share);
+  const auto name = cgroup_name(share);
   // A previous daemon may have moved it.
   if (now->ends_with(name)) return {root + std::string(*now), std::string(*now)};
   const auto path = fmt::format("{}{}", *now == "/" ? "" : *now, name);

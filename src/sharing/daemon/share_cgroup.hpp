@@ -23,6 +23,8 @@ class ShareCgroup {
   // False while the cgroup has processes; a process that has just ended stays in it for a moment.
   bool remove();
 
+  const std::string& directory() const { return directory_; }  // "" if there is none
+
   // `cgroup`: /proc/PID/cgroup.
   bool has(std::string_view cgroup) const;
 
@@ -32,5 +34,8 @@ class ShareCgroup {
   std::string directory_;  // in the file system
   std::string path_;       // in the hierarchy: "/user.slice/x.scope/gantry-share-train"
 };
+
+// Removes the cgroup that an earlier daemon made for this share, if it is empty.
+void remove_left_cgroup(const std::string& directory, std::string_view share);
 
 }  // namespace gantry::daemon

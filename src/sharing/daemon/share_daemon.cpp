@@ -63,7 +63,8 @@ Status ShareDaemon::start(nvml_child::NvmlChildOptions sensor) {
 // This happens before the driver answers, because processes wait at their gates.
 void ShareDaemon::recover() {
   auto found = read_records(host_);
-  for (const auto& problem : found.problems) log_.error("", problem.text());
+  for (const auto& problem : found.problems)
+    log_.error("", "cannot read the record of a share", {{"err", problem}});
   for (const auto& name : found.unfinished) remove_record(host_, name);
   for (auto& record : found.records) recover_share(std::move(record));
 }
@@ -71,7 +72,11 @@ void ShareDaemon::recover() {
 void ShareDaemon::recover_share(ShareRecord record) {
   const auto name = record.share.name;
   const auto holder = record.holder;
-  if (holder.pid != 0 && !is_running(holder)) return remove_record(host_, name);
+  const auto end_with_holder = [&] {
+    remove_left_cgroup(record.cgroup, name);
+    remove_record(host_, name);
+  };
+  if (holder.pid != 0 && !is_running(holder)) return end_with_holder();
   ShareHolder holding;
   if (holder.pid != 0) {
     holding.pidfd = sys::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, holder.pid, 0)));
@@ -79,11 +84,11 @@ void ShareDaemon::recover_share(ShareRecord record) {
       log_.info(name, "the process that held it has ended");
       drop(name);
     });
-    if (!end.ok() || !is_running(holder)) return remove_record(host_, name);
+    if (!end.ok() || !is_running(holder)) return end_with_holder();
     holding.end = *std::move(end);
   }
   if (auto served = serve(std::move(record), Origin::FromDisk); !served.ok())
-    return log_.error(name, served.error().text());
+    return log_.error(name, "cannot restore the share", {{"err", served.error()}});
   if (holder.pid != 0) holders_[name] = std::move(holding);
   log_.info(name, "restored");
 }
@@ -158,7 +163,29 @@ void ShareDaemon::set_turns() {
   }
   std::erase_if(turns_, [](const auto& entry) { return entry.second->empty(); });
   std::erase_if(unmanaged_, [this](const auto& entry) { return !turns_.contains(entry.first); });
+  beat_often();
   arm();
+}
+
+void ShareDaemon::beat_often() {
+  ran_at_ = now();
+  if (turns_.empty()) return gated_heartbeat_.cancel();
+  gated_heartbeat_ = loop_.every(kGatedHeartbeat, [this] {
+    notice_pause();
+    const auto at = monotonic_ns();
+    for (const auto& [name, share] : shares_) share->pages().heartbeat(at);
+  });
+}
+
+// While this process did not run, the tenants kept to their caps by themselves: charging them for
+// that time would stop them for just as long.
+void ShareDaemon::notice_pause() {
+  const auto at = now();
+  if (!turns_.empty() && at - ran_at_ > kGatedStaleAfter) {
+    for (auto& [uuid, turns] : turns_) turns->resume(at);
+    controlled_since_ = at;
+  }
+  ran_at_ = at;
 }
 
 }  // namespace gantry::daemon

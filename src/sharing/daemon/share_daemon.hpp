@@ -4,11 +4,11 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "base/log/log.hpp"
 #include "base/sys/loop.hpp"
 #include "sharing/daemon/control_socket.hpp"
 #include "sharing/daemon/gpu_turn_scheduler.hpp"
 #include "sharing/daemon/gpu_watcher.hpp"
-#include "sharing/daemon/log.hpp"
 #include "sharing/daemon/overhead.hpp"
 #include "sharing/daemon/process_terminator.hpp"
 #include "sharing/daemon/protocol.hpp"
@@ -77,6 +77,10 @@ class ShareDaemon {
     double measured = -1;                           // of the GPU's time, as NVML reports it
     policy::AuditState audit;
   };
+  struct SeenProcess {
+    policy::Time first{0};         // the first reading that had it
+    std::uint64_t started_ns = 0;  // pids are reused
+  };
   using Shares = std::map<std::string, std::unique_ptr<ServedShare>>;
 
   ShareDaemon(sys::Loop& loop, const sys::Host& host, Log log);
@@ -116,17 +120,22 @@ class ShareDaemon {
   void arm();
   bool stay_alert();
   void on_heartbeat();
+  void beat_often();  // while gates are used
+  // Call this first in each callback that concerns turns: notices if this process did not run.
+  void notice_pause();
 
   // Data from NVML.
   void on_reading_started();
   void on_reading(const model::Readings& readings, ReadingScope at);
   ServedShare* owner_of(pid_t pid, const model::GpuUuid& gpu) const;
+  std::uint64_t started_ns(pid_t pid) const;
   using Processes = std::vector<const model::ProcessReading*>;
-  void note_unmanaged(const model::GpuUuid& gpu, const Processes& processes);
+  void note_unmanaged(const model::GpuUuid& gpu, const Processes& processes, policy::Time at);
   void take_reading(ServedShare& share, std::uint32_t gpu, const Processes& processes);
   using ProcessesByShare = std::map<const ServedShare*, Processes>;
-  void note_processes(const model::GpuReading& gpu, policy::Time at);
-  Processes settled(const model::GpuUuid& gpu, const Processes& processes, policy::Time at) const;
+  Processes note_processes(const model::GpuReading& gpu, policy::Time at);
+  Processes settled(const model::GpuUuid& gpu, const ServedShare& share, const Processes& processes,
+                    policy::Time at) const;
   std::map<policy::TenantId, double> verified(const model::GpuUuid& gpu,
                                               const ProcessesByShare& of_share, policy::Time at);
   void audit_share(ServedShare& share, std::uint32_t gpu, const Processes& processes,
@@ -146,7 +155,7 @@ class ShareDaemon {
   std::map<ShareGpuKey, UsageAccount> accounts_;
   std::map<model::GpuUuid, policy::Meter> meters_;
   std::map<model::GpuUuid, policy::UsageVerifier> verifiers_;
-  std::map<model::GpuUuid, std::map<std::uint32_t, policy::Time>> first_seen_;  // processes
+  std::map<model::GpuUuid, std::map<std::uint32_t, SeenProcess>> first_seen_;
   std::map<model::GpuUuid, std::vector<UnmanagedProcess>> unmanaged_;  // at the last reading
   ProcessTerminator terminator_;
   std::vector<ShareCgroup> removed_cgroups_;  // cgroups of removed shares
@@ -155,10 +164,14 @@ class ShareDaemon {
   std::unique_ptr<ControlSocket> control_;
   sys::UniqueFd timer_;
   policy::Time armed_{0};
+  policy::Time ran_at_{0};            // while gates are used
+  policy::Time controlled_since_{0};  // without a pause
   std::optional<RealtimePriority> priority_;
-  std::uint64_t asked_ns_ = 0;  // the reading of NVML in progress
+  std::uint64_t asked_ns_ = 0;           // the reading of NVML in progress
+  std::uint64_t asked_boottime_ns_ = 0;  // the same moment on CLOCK_BOOTTIME
   sys::Loop::Watch on_timer_;
   sys::Loop::Timer heartbeat_;
+  sys::Loop::Timer gated_heartbeat_;  // while gates are used
 };
 
 }  // namespace gantry::daemon

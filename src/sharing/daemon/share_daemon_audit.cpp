@@ -4,9 +4,8 @@
 #include "sharing/daemon/peer_identity.hpp"
 #include "sharing/daemon/share_daemon.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -51,31 +50,41 @@ ServedShare* ShareDaemon::owner_of(pid_t pid, const model::GpuUuid& gpu) const {
   return nullptr;
 }
 
-// Uses only readings that include GPU time: one without it would clear processes that hide their
-// use.
+// Not before this, on CLOCK_BOOTTIME. Attached processes are known without reading /proc.
+std::uint64_t ShareDaemon::started_ns(pid_t pid) const {
+  for (const auto& [name, share] : shares_) {
+    if (const auto* member = share->attached_processes().of_pid(pid)) return member->started_ns;
+  }
+  return start_interval(pid).earliest_ns;
+}
+
+// A process that started after the reading began is not the one that NVML saw, which has ended: the
+// kernel gave its pid away. Uses only readings that include GPU time: one without it would clear
+// processes that hide their use.
 void ShareDaemon::on_reading(const model::Readings& readings, ReadingScope at_what) {
+  notice_pause();
   const bool whole = at_what == ReadingScope::Everything;
   const auto at = now();
   std::map<const ServedShare*, std::uint32_t> seen;  // on how many of its GPUs
   for (const auto& gpu : readings.gpus) {
     if (!gpu.lost.empty()) continue;
+    const auto processes = note_processes(gpu, at);
     ProcessesByShare of_share;
-    for (const auto& process : gpu.processes)
-      of_share[owner_of(static_cast<pid_t>(process.pid), gpu.uuid)].push_back(&process);
-    note_processes(gpu, at);
-    if (whole) note_unmanaged(gpu.uuid, of_share[nullptr]);
+    for (const auto* process : processes)
+      of_share[owner_of(static_cast<pid_t>(process->pid), gpu.uuid)].push_back(process);
+    if (whole) note_unmanaged(gpu.uuid, of_share[nullptr], at);
     const auto time =
         whole ? verified(gpu.uuid, of_share, at) : std::map<policy::TenantId, double>{};
     for (const auto& [name, share] : shares_) {
       const auto index = share->index_of(gpu.uuid);
       if (!index) continue;
-      const auto& processes = of_share[share.get()];
-      take_reading(*share, *index, processes);
+      const auto& own = of_share[share.get()];
+      take_reading(*share, *index, own);
       ++seen[share.get()];
       if (!whole) continue;
-      accounts_[{share->id(), *index}].measured = percent_of(processes).value_or(-100) / 100;
+      accounts_[{share->id(), *index}].measured = percent_of(own).value_or(-100) / 100;
       const auto of_this = time.find(share->id());
-      audit_share(*share, *index, processes,
+      audit_share(*share, *index, own,
                   of_this == time.end() ? std::nullopt : std::optional(of_this->second), at);
     }
   }
@@ -84,22 +93,34 @@ void ShareDaemon::on_reading(const model::Readings& readings, ReadingScope at_wh
   }
 }
 
-void ShareDaemon::note_processes(const model::GpuReading& gpu, policy::Time at) {
-  std::map<std::uint32_t, policy::Time> now;
+// Returns the processes of the reading that still run.
+ShareDaemon::Processes ShareDaemon::note_processes(const model::GpuReading& gpu, policy::Time at) {
+  Processes running;
+  std::map<std::uint32_t, SeenProcess> now;
   auto& before = first_seen_[gpu.uuid];
   for (const auto& process : gpu.processes) {
+    const auto started = started_ns(static_cast<pid_t>(process.pid));
+    if (started > asked_boottime_ns_) continue;
+    running.push_back(&process);
     const auto known = before.find(process.pid);
-    now[process.pid] = known == before.end() ? at : known->second;
+    const bool same = known != before.end() && known->second.started_ns == started;
+    now[process.pid] = same ? known->second : SeenProcess{.first = at, .started_ns = started};
   }
   before = std::move(now);
+  return running;
 }
 
-ShareDaemon::Processes ShareDaemon::settled(const model::GpuUuid& gpu, const Processes& processes,
-                                            policy::Time at) const {
+// Before a process attached to this daemon, and while this daemon did not run, the process had GPU
+// time that nobody could report.
+ShareDaemon::Processes ShareDaemon::settled(const model::GpuUuid& gpu, const ServedShare& share,
+                                            const Processes& processes, policy::Time at) const {
   const auto seen = first_seen_.find(gpu);
   Processes older;
+  if (seen == first_seen_.end() || at - controlled_since_ < kWarmup) return older;
   for (const auto* process : processes) {
-    if (seen != first_seen_.end() && at - seen->second.at(process->pid) >= kWarmup)
+    const auto* member = share.attached_processes().of_pid(static_cast<pid_t>(process->pid));
+    const auto attached = member == nullptr ? policy::Time(0) : policy::Time(member->attached_ns);
+    if (at - seen->second.at(process->pid).first >= kWarmup && at - attached >= kWarmup)
       older.push_back(process);
   }
   return older;
@@ -115,8 +136,9 @@ std::map<policy::TenantId, double> ShareDaemon::verified(const model::GpuUuid& g
   std::map<policy::TenantId, policy::UsageVerifier::UsageClaim> said;
   for (const auto& [share, processes] : of_share) {
     const auto view = share == nullptr ? std::nullopt : turns->second->view(share->id());
-    const auto percent = percent_of(settled(gpu, processes, at));
-    if (!view || !percent) continue;
+    if (!view) continue;
+    const auto percent = percent_of(settled(gpu, *share, processes, at));
+    if (!percent) continue;
     meter.note(share->id(), *view, at);
     said[share->id()] = {.driver = *percent,
                          .reported = meter.reported_percent(share->id(), kSampleWindow, at)};
@@ -126,8 +148,15 @@ std::map<policy::TenantId, double> ShareDaemon::verified(const model::GpuUuid& g
 
 // Processes without a share can use any amount of time of a GPU whose shares take turns. Each is
 // logged once, and nothing else is done about it.
-void ShareDaemon::note_unmanaged(const model::GpuUuid& gpu, const Processes& processes) {
-  const auto before = std::move(unmanaged_[gpu]);
+void ShareDaemon::note_unmanaged(const model::GpuUuid& gpu, const Processes& processes,
+                                 policy::Time at) {
+  auto before = std::move(unmanaged_[gpu]);
+  // A pid that this reading shows for the first time belongs to another process now.
+  std::erase_if(before, [&](const auto& one) {
+    const auto& seen = first_seen_[gpu];
+    const auto known = seen.find(one.pid);
+    return known == seen.end() || known->second.first == at;
+  });
   unmanaged_.erase(gpu);
   if (!turns_.contains(gpu) || processes.empty()) return;
   auto& now = unmanaged_[gpu];
@@ -141,9 +170,11 @@ void ShareDaemon::note_unmanaged(const model::GpuUuid& gpu, const Processes& pro
                                   ? known->command
                                   : command_of(static_cast<pid_t>(process->pid))});
     if (known == before.end())
-      log_.warning("", fmt::format("process {} ({}) uses {} outside of any share; the time limits "
-                                   "of the GPU's shares do not slow it down",
-                                   process->pid, now.back().command, gpu.text));
+      log_.warning(
+          "",
+          "process uses a GPU outside of any share; the time limits of the shares do not slow it "
+          "down",
+          {{"pid", process->pid}, {"command", now.back().command}, {"gpu", gpu.text}});
   }
 }
 
@@ -226,11 +257,11 @@ void ShareDaemon::audit_share(ServedShare& share, std::uint32_t gpu, const Proce
           meter.unreported(share.id(), *seen.driver_percent, at - kSampleWindow, at);
       if (hidden > policy::Time::zero()) {
         turns->second->charge(share.id(), hidden, at);
-        log_.info(share.name(),
-                  fmt::format("charged {} ms of GPU time that it did not report: the driver "
-                              "measured {:.0f} % lately, it reported {:.0f} %",
-                              std::chrono::duration_cast<std::chrono::milliseconds>(hidden).count(),
-                              *seen.driver_percent, seen.charged_percent));
+        using Milliseconds = std::chrono::milliseconds;
+        log_.info(share.name(), "charged GPU time that the share did not report",
+                  {{"charged_ms", std::chrono::duration_cast<Milliseconds>(hidden).count()},
+                   {"driver_percent", std::round(*seen.driver_percent)},
+                   {"reported_percent", std::round(seen.charged_percent)}});
       }
     }
   }
@@ -238,14 +269,17 @@ void ShareDaemon::audit_share(ServedShare& share, std::uint32_t gpu, const Proce
   const auto look = policy::audit(share.share(), seen, account.audit, at);
   for (const auto& finding : look.findings) apply_finding(share, finding);
   for (const auto over : look.over)
-    log_.info(share.name(), fmt::format("{} is over", policy::to_string(over)));
+    log_.info(share.name(), "violation is over", {{"violation", policy::to_string(over)}});
   arm();
 }
 
 void ShareDaemon::apply_finding(ServedShare& share, const policy::Finding& finding) {
   const bool stops = finding.action == policy::Violation::Stop;
   if (finding.fresh) {
-    log_.warning(share.name(), finding.text + (stops ? "; stopped" : ""));
+    log_.warning(share.name(), "share exceeds its limits",
+                 {{"violation", policy::to_string(finding.offence)},
+                  {"why", finding.text},
+                  {"stopped", stops}});
     share.add_finding({.at_unix_ms = unix_ms(),
                        .kind = std::string(policy::to_string(finding.offence)),
                        .pid = finding.pids.empty() ? 0 : finding.pids.front(),
@@ -253,10 +287,12 @@ void ShareDaemon::apply_finding(ServedShare& share, const policy::Finding& findi
                        .stopped = stops});
   }
   if (!stops) return;
+  // A process that started later has only the pid of the one that was found.
+  const auto is_found = [&](pid_t pid) {
+    return share.has_process(pid) && start_interval(pid).latest_ns <= asked_boottime_ns_;
+  };
   for (const auto pid : finding.pids)
-    terminator_.stop(
-        static_cast<pid_t>(pid), [&](pid_t one) { return share.has_process(one); },
-        ProcessTerminator::Clock::now());
+    terminator_.stop(static_cast<pid_t>(pid), is_found, ProcessTerminator::Clock::now());
 }
 
 }  // namespace gantry::daemon

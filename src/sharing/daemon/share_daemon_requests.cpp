@@ -81,8 +81,8 @@ std::string ShareDaemon::answer(ControlSocket::Id client, const Request& questio
 Result<ServedShare*> ShareDaemon::find(const std::string& name) {
   const auto found = shares_.find(name);
   if (found != shares_.end()) return found->second.get();
-  return Error(Errc::NotFound,
-               fmt::format("there is no share {}; `gantry share ls` lists the shares", name));
+  return Error(Errc::NotFound, fmt::format("there is no share {}", name))
+      .advise("`gantry share ls` lists the shares");
 }
 
 Result<ShareState> ShareDaemon::make(ControlSocket::Id client, const Request& question) {
@@ -90,14 +90,13 @@ Result<ShareState> ShareDaemon::make(ControlSocket::Id client, const Request& qu
   const bool held = question.ask == RequestKind::Hold;
   GANTRY_CHECK(check_name(share.name));
   if (shares_.count(share.name) != 0)
-    return Error(Errc::Exists, fmt::format("the share {} already exists; change it with `gantry "
-                                           "share set`, or remove it with `gantry share rm`",
-                                           share.name));
+    return Error(Errc::Exists, fmt::format("the share {} already exists", share.name))
+        .advise("change it with `gantry share set`, or remove it with `gantry share rm`");
   if (shares_.size() >= kMostShares)
     return Error(Errc::Busy, fmt::format("this machine already has {} shares", kMostShares));
   if (watcher_->cards().empty())
-    return Error(Errc::NotFound, fmt::format("there is no GPU to share: {}; run `gantry doctor`",
-                                             watcher_->trouble()));
+    return Error(Errc::NotFound, fmt::format("there is no GPU to share: {}", watcher_->trouble()))
+        .advise("run `gantry doctor`");
   ShareRecord record;
   GANTRY_TRY(record.cards, choose_cards(share, question.overcommit));
   share.gpus.clear();
@@ -112,19 +111,19 @@ Result<ShareState> ShareDaemon::make(ControlSocket::Id client, const Request& qu
   }
   const auto* served = *opened;
   if (held) holders_[served->name()].client = client;
-  log_.info(served->name(), held ? "held" : "created");
+  log_.info(served->name(), held ? LogText("held") : LogText("created"));
   return state_of(*served);
 }
 
 Result<ShareState> ShareDaemon::set(const Request& question) {
   GANTRY_TRY(auto* served, find(question.name));
-  if (!question.changes.gpus.empty())
-    return Error(Errc::Unsupported,
-                 "the GPUs of a share cannot be changed; remove it and create it again");
+  if (question.changes.gpus)
+    return Error(Errc::Unsupported, "the GPUs of a share cannot be changed")
+        .advise("remove it and create it again");
   GANTRY_TRY(const auto share, policy::apply_changes(served->share(), question.changes));
   if (share.backend != served->share().backend)
-    return Error(Errc::Unsupported,
-                 "the backend of a share cannot be changed; remove it and create it again");
+    return Error(Errc::Unsupported, "the backend of a share cannot be changed")
+        .advise("remove it and create it again");
   for (std::uint32_t gpu = 0; gpu < served->gpu_count(); ++gpu)
     GANTRY_CHECK(check_fit(share, served->card(gpu), question.overcommit));
   GANTRY_CHECK(served->change(share));
@@ -172,8 +171,8 @@ Result<std::vector<policy::GpuCapacity>> ShareDaemon::choose_cards(
     const auto found =
         std::find_if(all.begin(), all.end(), [&](const auto& card) { return card.uuid == uuid; });
     if (found == all.end() || !uuid_bytes(uuid.text))
-      return Error(Errc::NotFound,
-                   fmt::format("there is no GPU {}; `gantry info` lists the GPUs", uuid.text));
+      return Error(Errc::NotFound, fmt::format("there is no GPU {}", uuid.text))
+          .advise("`gantry info` lists the GPUs");
     GANTRY_CHECK(check_fit(share, *found, overcommit));
     chosen.push_back(*found);
   }
@@ -188,8 +187,8 @@ Result<std::vector<policy::GpuCapacity>> ShareDaemon::choose_cards(
   if (!chosen.empty()) return chosen;
   if (!why) return Error(Errc::NotFound, "no GPU of this machine can be shared");
   if (all.size() == 1) return *why;
-  return Error(why->code(), fmt::format("none of the {} GPUs has room for it; the first GPU: {}",
-                                        all.size(), why->text()));
+  return std::move(*why).in(
+      fmt::format("none of the {} GPUs has room for it; the first GPU", all.size()));
 }
 
 ShareState ShareDaemon::state_of(const ServedShare& share) const {

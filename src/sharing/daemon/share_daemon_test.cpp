@@ -166,9 +166,11 @@ TEST_F(DaemonProcess, NewLimitsReachRunningProcessesAtOnce) {
   ASSERT_TRUE(peer.valid());
   const auto& limits = peer.limits();
   EXPECT_EQ(limits.flags & FENCE_TIME_LIMITED, 0U);
-  const auto moved = asking.set("a", {.backend = "mps"});
+  const auto moved = asking.set("a", {.backend = policy::Backend::Mps});
   EXPECT_THAT(moved.error().text(), HasSubstr("backend of a share cannot be changed"));
-  const auto set = asking.set("a", {.memory = "2GiB", .compute = "50%"});
+  EXPECT_EQ(moved.error().remedy(), "remove it and create it again");
+  const auto set =
+      asking.set("a", {.memory = policy::MemoryLimit{.bytes = 2 * kGiB}, .percent = 50});
   ASSERT_TRUE(set.ok()) << set.error().text();
   EXPECT_EQ(limits.gpu[0].memory_limit, 2 * kGiB);
   EXPECT_EQ(limits.gpu[0].share_percent, 50U);

@@ -11,6 +11,7 @@
 namespace gantry::daemon {
 void ShareDaemon::on_report(ServedShare& share, std::uint32_t slot, const FenceReport& report) {
   if (report.event == FENCE_CONTEXT) return watcher_->look();
+  notice_pause();
   const auto turns = turns_.find(share.card(report.gpu).uuid);
   if (turns == turns_.end()) return;
   turns->second->report(share.id(), slot, report, now());
@@ -44,6 +45,7 @@ void ShareDaemon::on_turn_timer() {
   while (::read(timer_.get(), &expirations, sizeof expirations) > 0) {
   }
   armed_ = policy::Time(0);
+  notice_pause();
   for (auto& [uuid, turns] : turns_) turns->tick(now());
   arm();
 }
@@ -75,6 +77,7 @@ void ShareDaemon::arm() {
 }
 
 void ShareDaemon::on_heartbeat() {
+  notice_pause();
   const auto at = now();
   for (const auto& [name, share] : shares_) {
     share->on_heartbeat(static_cast<std::uint64_t>(at.count()));
@@ -95,6 +98,7 @@ void ShareDaemon::on_heartbeat() {
 
 void ShareDaemon::on_reading_started() {
   asked_ns_ = monotonic_ns();
+  asked_boottime_ns_ = boottime_ns();
   for (const auto& [name, share] : shares_) {
     for (std::uint32_t gpu = 0; gpu < share->gpu_count(); ++gpu) {
       auto& before = accounts_[{share->id(), gpu}].before;

@@ -11,13 +11,13 @@
 namespace gantry::daemon {
 namespace {
 
-constexpr int kGenerations = 64;
+constexpr int kMaxAncestors = 64;
 constexpr std::size_t kMostKnown = 4096;
 constexpr std::size_t kMostGroups = 64;
 constexpr std::size_t kMostContainers = 256;
 
 // "0::/system.slice/docker-ID.scope" from a line of /proc/PID/cgroup, without anything below it.
-std::string_view unix_address(std::string_view line, std::string_view id) {
+std::string_view container_cgroup(std::string_view line, std::string_view id) {
   const auto at = line.find(id);
   return at == std::string_view::npos ? std::string_view{} : line.substr(0, line.find('/', at));
 }
@@ -28,9 +28,10 @@ bool is_any(const std::vector<ProcessRef>& list, const ProcessRef& process) {
 
 }  // namespace
 
-void ShareProcesses::adopt(const ProcessRef& process, std::string_view share) {
-  if (groups_.size() < kMostGroups)
-    groups_.push_back(ShareCgroup::create_around(process.pid, share));
+std::string ShareProcesses::adopt(const ProcessRef& process, std::string_view share) {
+  if (groups_.size() >= kMostGroups) return "";
+  groups_.push_back(ShareCgroup::create_around(process.pid, share));
+  return groups_.back().directory();
 }
 
 void ShareProcesses::joined(const AttachedProcess& member) {
@@ -58,7 +59,7 @@ void ShareProcesses::add_container_of(std::string_view cgroup) {
   const auto id = nvml_child::parse_cgroup_owner(cgroup).container_id;
   if (id.empty()) return;
   for (const auto line : lines(cgroup)) {
-    if (const auto place = unix_address(line, id);
+    if (const auto place = container_cgroup(line, id);
         !place.empty() && containers_.size() < kMostContainers)
       containers_.emplace(place);
   }
@@ -73,7 +74,7 @@ bool ShareProcesses::belongs(pid_t pid, const ShareRecord& record,
   if (is_in_container(cgroup)) return true;
   if (!containers_.empty() && !nvml_child::parse_cgroup_owner(cgroup).container_id.empty())
     return false;
-  for (int i = 0; i < kGenerations && pid > 1; ++i, pid = parent_of(pid)) {
+  for (int i = 0; i < kMaxAncestors && pid > 1; ++i, pid = parent_of(pid)) {
     const auto process = process_ref(pid);
     const auto known = known_.find(pid);
     if (attached_processes.of_pid(pid) != nullptr || is_any(record.adopted, process) ||

@@ -16,8 +16,9 @@ namespace gantry::daemon {
 
 class ShareProcesses {
  public:
-  // Adds `pid` to the share, and moves it into the share's own cgroup if that is possible.
-  void adopt(const ProcessRef& process, std::string_view share);
+  // Adds `pid` to the share, and moves it into the share's own cgroup if that is possible. Returns
+  // the cgroup's directory, or "".
+  std::string adopt(const ProcessRef& process, std::string_view share);
   // The same without a cgroup of ours: a container has its own, which its engine manages.
   void contain(const ProcessRef& process) { add_container(process.pid); }
   // Ends the share: its cgroups are removed when they are empty.

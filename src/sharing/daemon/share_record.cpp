@@ -2,10 +2,12 @@
 #include "sharing/daemon/share_record.hpp"
 
 #include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "base/sys/replace_file.hpp"
 #include "base/sys/trusted.hpp"
 #include "sharing/daemon/client.hpp"
 #include "sharing/daemon/peer_identity.hpp"
+#include "sharing/policy/share_json.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -27,8 +29,11 @@ std::string place(std::string_view name, std::string_view what) {
   return fmt::format("{}/{}/{}", kSharesDirectory, name, what);
 }
 
-std::string process_json(const ProcessRef& process) {
-  return fmt::format(R"({{"pid":{},"started":{}}})", process.pid, process.started);
+void write_process(json::Writer& out, const ProcessRef& process) {
+  out.object([&] {
+    out.member("pid", process.pid);
+    out.member("started", process.started);
+  });
 }
 
 Result<ProcessRef> process_from(json::Value value) {
@@ -61,15 +66,6 @@ Status make_directory(const std::string& path) {
   return {};
 }
 
-std::string processes_json(const std::vector<ProcessRef>& processes) {
-  std::string text;
-  for (const auto& process : processes) {
-    if (!text.empty()) text += ',';
-    text += process_json(process);
-  }
-  return text;
-}
-
 Result<std::vector<ProcessRef>> processes_from(json::Value list) {
   std::vector<ProcessRef> processes;
   for (const auto value : list) {
@@ -97,15 +93,25 @@ bool is_running(const ProcessRef& process) {
 }
 
 std::string to_json(const ShareRecord& record) {
-  std::string cards;
-  for (const auto& card : record.cards)
-    cards += fmt::format(R"({}{{"uuid":{},"memory":{}}})", cards.empty() ? "" : ",",
-                         json::quote(card.uuid.text), card.memory_bytes);
-  return fmt::format(
-      R"({{"share":{},"cards":[{}],"holder":{},"adopted":[{}],"contained":[{}],"attached":[{}]}})",
-      policy::to_json(record.share), cards, process_json(record.holder),
-      processes_json(record.adopted), processes_json(record.contained),
-      processes_json(record.attached));
+  json::Writer out;
+  const auto write_each = [&](const ProcessRef& process) { write_process(out, process); };
+  out.object([&] {
+    out.key("share");
+    policy::write(out, record.share);
+    out.array("cards", record.cards, [&](const policy::GpuCapacity& card) {
+      out.object([&] {
+        out.member("uuid", card.uuid.text);
+        out.member("memory", card.memory_bytes);
+      });
+    });
+    out.key("holder");
+    write_process(out, record.holder);
+    out.array("adopted", record.adopted, write_each);
+    out.array("contained", record.contained, write_each);
+    out.array("attached", record.attached, write_each);
+    if (!record.cgroup.empty()) out.member("cgroup", record.cgroup);
+  });
+  return std::move(out).text();
 }
 
 Result<ShareRecord> record_from_json(std::string_view text) {
@@ -113,13 +119,14 @@ Result<ShareRecord> record_from_json(std::string_view text) {
   ShareRecord record;
   const auto share = document["share"];
   if (!share) return Error(Errc::Corrupt, "a record needs a share");
-  GANTRY_TRY(record.share, policy::share_from_json(share.raw()));
+  GANTRY_TRY(record.share, policy::share_from_json(share));
   GANTRY_CHECK(check_name(record.share.name));
   GANTRY_TRY(record.cards, cards_from(document["cards"]));
   GANTRY_TRY(record.holder, process_from(document["holder"]));
   GANTRY_TRY(record.adopted, processes_from(document["adopted"]));
   GANTRY_TRY(record.contained, processes_from(document["contained"]));
   GANTRY_TRY(record.attached, processes_from(document["attached"]));
+  record.cgroup = document["cgroup"].string().value_or("");
   return record;
 }
 

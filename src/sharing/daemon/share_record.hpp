@@ -34,6 +34,7 @@ struct ShareRecord {
   std::vector<ProcessRef> adopted;
   std::vector<ProcessRef> contained;  // first processes of its containers
   std::vector<ProcessRef> attached;   // behind the fence, even if not attached again
+  std::string cgroup = {};            // directory of the adopted processes' cgroup; "": none
 };
 
 std::string to_json(const ShareRecord& record);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/daemon/share_socket.hpp"
 
+#include "base/core/clock.hpp"
 #include "sharing/daemon/unix_address.hpp"
 
 #include <sys/epoll.h>
@@ -19,9 +20,7 @@
 namespace gantry::daemon {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr int kBacklog = 512;
+constexpr int kShareBacklog = 512;
 constexpr int kAcceptAtOnce = 16;
 
 // False if the peer does not read, or is gone.
@@ -114,7 +113,7 @@ Status ShareSocket::listen() {
   if (::bind(listener_.get(), place.get(), sizeof place.address) != 0)
     return Error::sys(errno, "bind");
   if (::chmod(path_.c_str(), 0666) != 0) return Error::sys(errno, "chmod");
-  if (::listen(listener_.get(), kBacklog) != 0) return Error::sys(errno, "listen");
+  if (::listen(listener_.get(), kShareBacklog) != 0) return Error::sys(errno, "listen");
   GANTRY_TRY(accepting_,
              loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_some(); }));
   return {};

@@ -4,12 +4,13 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "gpu/model/inventory.hpp"
 #include "sharing/policy/share.hpp"
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace gantry::daemon {
@@ -88,8 +89,12 @@ inline std::uint64_t process_count(const ShareState& state) {
   return state.processes.size() + state.more_processes;
 }
 
+void write(json::Writer& out, const ShareState& state);
 std::string to_json(const ShareState& state);  // one line
-// Corrupt if to_json did not write it.
-Result<ShareState> state_from_json(std::string_view text);
+// As commands print it with --json: policy::kDocumentVersion. null where there is no limit, or a
+// value is unknown.
+std::string to_document(const ShareState& state);
+// Corrupt if neither of them wrote it.
+Result<ShareState> state_from_json(json::Value value);
 
 }  // namespace gantry::daemon

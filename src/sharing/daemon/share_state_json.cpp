@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/json/document.hpp"
 #include "sharing/daemon/share_state.hpp"
-
-#include <fmt/format.h>
+#include "sharing/policy/share_json.hpp"
 
 #include <algorithm>
 
@@ -11,50 +9,69 @@ namespace {
 
 constexpr double kParts = 10'000;  // the unit of time parts in the JSON
 
-template <class List, class Print>
-std::string array_of(const List& list, Print print) {
-  std::string text = "[";
-  for (const auto& one : list) {
-    if (text.size() > 1) text += ',';
-    text += print(one);
-  }
-  return text + "]";
-}
-
 std::int64_t parts_of(double value) {
   return static_cast<std::int64_t>(std::clamp(value, -1.0, 1'000.0) * kParts);
 }
 
-std::string stranger_json(const UnmanagedProcess& stranger) {
-  return fmt::format(R"({{"pid":{},"memoryUsed":{},"command":{}}})", stranger.pid,
-                     stranger.memory_used, json::quote(stranger.command));
+void write_part(json::Writer& out, const UnmanagedProcess& stranger) {
+  out.object([&] {
+    out.member("pid", stranger.pid);
+    out.member("memoryUsed", stranger.memory_used);
+    out.member("command", stranger.command);
+  });
 }
 
-std::string gpu_json(const GpuState& gpu) {
-  return fmt::format(
-      R"({{"uuid":{},"memoryTotal":{},"memoryLimit":{},"memoryHeld":{},"memoryUsed":{},)"
-      R"("part":{},"used":{},"measured":{},"gate":{},"busy":{},"strangers":{}}})",
-      json::quote(gpu.uuid.text), gpu.memory_total, gpu.memory_limit, gpu.memory_held,
-      gpu.memory_used, parts_of(gpu.part), parts_of(gpu.used), parts_of(gpu.measured),
-      json::quote(gpu.gate), gpu.busy, array_of(gpu.unmanaged, stranger_json));
+// Clients of the last version read numbers only.
+enum class Form : std::uint8_t { Socket, Document };
+
+void write_gpu(json::Writer& out, const GpuState& gpu, Form form) {
+  const bool for_people = form == Form::Document;
+  out.object([&] {
+    out.member("uuid", gpu.uuid.text);
+    out.member("memoryTotal", gpu.memory_total);
+    out.member("memoryLimit", for_people && gpu.memory_limit == UINT64_MAX
+                                  ? std::nullopt
+                                  : std::optional(gpu.memory_limit));
+    out.member("memoryHeld", gpu.memory_held);
+    out.member("memoryUsed", gpu.memory_used);
+    out.member("part", parts_of(gpu.part));
+    out.member("used", parts_of(gpu.used));
+    out.member("measured", for_people && gpu.measured < 0 ? std::nullopt
+                                                          : std::optional(parts_of(gpu.measured)));
+    out.member("gate", gpu.gate);
+    out.member("busy", gpu.busy);
+    out.array("strangers", gpu.unmanaged, [&](const auto& stranger) { write_part(out, stranger); });
+  });
 }
 
-std::string process_gpu_json(const ProcessGpuState& gpu) {
-  return fmt::format(
-      R"({{"memoryHeld":{},"memoryUsed":{},"launches":{},"contexts":{},"waiting":{},"busy":{}}})",
-      gpu.memory_held, gpu.memory_used, gpu.launches, gpu.contexts, gpu.waiting, gpu.busy);
+void write_part(json::Writer& out, const ProcessGpuState& gpu) {
+  out.object([&] {
+    out.member("memoryHeld", gpu.memory_held);
+    out.member("memoryUsed", gpu.memory_used);
+    out.member("launches", gpu.launches);
+    out.member("contexts", gpu.contexts);
+    out.member("waiting", gpu.waiting);
+    out.member("busy", gpu.busy);
+  });
 }
 
-std::string process_json(const ProcessState& process) {
-  return fmt::format(R"({{"pid":{},"innerPid":{},"command":{},"gpus":{}}})", process.pid,
-                     process.inner_pid, json::quote(process.command),
-                     array_of(process.gpus, process_gpu_json));
+void write_part(json::Writer& out, const ProcessState& process) {
+  out.object([&] {
+    out.member("pid", process.pid);
+    out.member("innerPid", process.inner_pid);
+    out.member("command", process.command);
+    out.array("gpus", process.gpus, [&](const auto& gpu) { write_part(out, gpu); });
+  });
 }
 
-std::string finding_json(const FindingState& finding) {
-  return fmt::format(R"({{"atUnixMs":{},"kind":{},"pid":{},"text":{},"stopped":{}}})",
-                     finding.at_unix_ms, json::quote(finding.kind), finding.pid,
-                     json::quote(finding.text), finding.stopped);
+void write_part(json::Writer& out, const FindingState& finding) {
+  out.object([&] {
+    out.member("atUnixMs", finding.at_unix_ms);
+    out.member("kind", finding.kind);
+    out.member("pid", finding.pid);
+    out.member("text", finding.text);
+    out.member("stopped", finding.stopped);
+  });
 }
 
 // Reads values from an object, and remembers whether all were present.
@@ -74,6 +91,7 @@ class Taker {
     return static_cast<std::uint32_t>(value);
   }
   bool has(std::string_view key) const { return static_cast<bool>(from_[key]); }
+  bool is_null(std::string_view key) const { return from_[key].is(json::Kind::Null); }
   template <class Read>
   auto list(std::string_view key, Read read) {
     std::vector<decltype(read(std::declval<Taker&>()))> all;
@@ -115,12 +133,12 @@ std::vector<UnmanagedProcess> strangers_from(Taker& taker) {
 GpuState gpu_from(Taker& taker) {
   return {.uuid = {taker.text("uuid")},
           .memory_total = taker.u64("memoryTotal"),
-          .memory_limit = taker.u64("memoryLimit"),
+          .memory_limit = taker.is_null("memoryLimit") ? UINT64_MAX : taker.u64("memoryLimit"),
           .memory_held = taker.u64("memoryHeld"),
           .memory_used = taker.u64("memoryUsed"),
           .part = taker.part("part"),
           .used = taker.part("used"),
-          .measured = taker.part("measured"),
+          .measured = taker.is_null("measured") ? -1 : taker.part("measured"),
           .gate = taker.text("gate"),
           .busy = taker.flag("busy"),
           .unmanaged = strangers_from(taker)};
@@ -135,7 +153,7 @@ ProcessGpuState process_gpu_from(Taker& taker) {
           .busy = taker.flag("busy")};
 }
 
-ProcessState process_from(Taker& taker) {
+ProcessState process_state_from(Taker& taker) {
   return {.pid = taker.u32("pid"),
           .inner_pid = taker.u32("innerPid"),
           .command = taker.text("command"),
@@ -152,29 +170,59 @@ FindingState finding_from(Taker& taker) {
 
 }  // namespace
 
-std::string to_json(const ShareState& state) {
-  return fmt::format(
-      R"({{"share":{},"directory":{},"held":{},"refused":{},"gpus":{},"processes":{},)"
-      R"("moreProcesses":{},"findings":{}}})",
-      policy::to_json(state.share), json::quote(state.directory), state.held, state.refused,
-      array_of(state.gpus, gpu_json), array_of(state.processes, process_json), state.more_processes,
-      array_of(state.findings, finding_json));
+namespace {
+
+void write_rest(json::Writer& out, const ShareState& state, Form form) {
+  const auto write_each = [&](const auto& value) { write_part(out, value); };
+  out.member("directory", state.directory);
+  out.member("held", state.held);
+  out.member("refused", state.refused);
+  out.array("gpus", state.gpus, [&](const GpuState& gpu) { write_gpu(out, gpu, form); });
+  out.array("processes", state.processes, write_each);
+  out.member("moreProcesses", state.more_processes);
+  out.array("findings", state.findings, write_each);
 }
 
-Result<ShareState> state_from_json(std::string_view text) {
-  GANTRY_TRY(const auto document, json::Document::parse(std::string(text)));
-  Taker taker(document.root());
+}  // namespace
+
+void write(json::Writer& out, const ShareState& state) {
+  out.object([&] {
+    out.key("share");
+    policy::write(out, state.share);
+    write_rest(out, state, Form::Socket);
+  });
+}
+
+std::string to_document(const ShareState& state) {
+  json::Writer out;
+  out.object([&] {
+    out.member("version", policy::kDocumentVersion);
+    out.key("share");
+    out.object([&] { policy::write_document_members(out, state.share); });
+    write_rest(out, state, Form::Document);
+  });
+  return std::move(out).text();
+}
+
+std::string to_json(const ShareState& state) {
+  json::Writer out;
+  write(out, state);
+  return std::move(out).text();
+}
+
+Result<ShareState> state_from_json(json::Value value) {
+  Taker taker(value);
   ShareState state;
   state.directory = taker.text("directory");
   state.held = taker.flag("held");
   state.refused = taker.u64("refused");
   state.gpus = taker.list("gpus", gpu_from);
-  state.processes = taker.list("processes", process_from);
+  state.processes = taker.list("processes", process_state_from);
   if (taker.has("moreProcesses")) state.more_processes = taker.u64("moreProcesses");
   state.findings = taker.list("findings", finding_from);
-  const auto share = document["share"];
+  const auto share = value["share"];
   if (!taker.good() || !share) return Error(Errc::Corrupt, "this is not the state of a share");
-  GANTRY_TRY(state.share, policy::share_from_json(share.raw()));
+  GANTRY_TRY(state.share, policy::share_from_json(share));
   return state;
 }
 

@@ -119,6 +119,7 @@ void SharedPages::set_gpu(std::uint32_t gpu, const GpuPageValues& values) {
   store(target.context_estimate, values.context_estimate);
   store(target.queue_ns, values.queue_ns);
   store(target.share_percent, values.share_percent);
+  store(target.cap_percent, values.cap_percent);
 }
 
 std::uint64_t SharedPages::memory_limit(std::uint32_t gpu) const {
@@ -127,6 +128,11 @@ std::uint64_t SharedPages::memory_limit(std::uint32_t gpu) const {
 
 void SharedPages::heartbeat(std::uint64_t now_ns) {
   store(limits().heartbeat_ns, now_ns);
+}
+
+void SharedPages::set_stale_after(std::chrono::milliseconds age) {
+  heartbeat(monotonic_ns());
+  store(limits().stale_ms, static_cast<std::uint32_t>(age.count()));
 }
 
 void SharedPages::set_gate(std::uint32_t gpu, std::uint32_t word) {

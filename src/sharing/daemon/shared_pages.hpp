@@ -9,6 +9,7 @@
 #include "gpu/abi/fence.h"
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -43,6 +44,7 @@ struct GpuPageValues {
   std::uint64_t context_estimate = 0;
   std::uint64_t queue_ns = 0;
   std::uint32_t share_percent = 0;
+  std::uint32_t cap_percent = 0;  // 0: no cap
 };
 
 // What a process reports about itself on one GPU. The values are within bounds but not verified.
@@ -84,6 +86,8 @@ class SharedPages {
   void set_gpu(std::uint32_t gpu, const GpuPageValues& values);  // without the gate
   std::uint64_t memory_limit(std::uint32_t gpu) const;
   void heartbeat(std::uint64_t now_ns);
+  // How old a heartbeat may be; zero: FENCE_STALE_NS.
+  void set_stale_after(std::chrono::milliseconds age);
   // Wakes the threads that wait for the gate if its value changed.
   void set_gate(std::uint32_t gpu, std::uint32_t word);
   std::uint32_t gate(std::uint32_t gpu) const;

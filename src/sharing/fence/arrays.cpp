@@ -77,7 +77,7 @@ uint64_t charge_of(const Shape& shape, unsigned int levels) {
 }
 
 template <class Handle, class Call, class Destroy>
-CUresult create(Handle* handle, uint64_t charge, Call call, Destroy destroy) {
+CUresult create_charged(Handle* handle, uint64_t charge, Call call, Destroy destroy) {
   const uint32_t gpu = current_gpu();
   Handle made = nullptr;
   MemoryCall underway;
@@ -105,7 +105,7 @@ CUresult destroy_known(Handle handle, Call call) {
 
 CUresult create_array(CUarray* handle, const Shape& shape, CUresult (*call)(CUarray*, const void*),
                       const void* descriptor) {
-  return create(
+  return create_charged(
       handle, charge_of(shape, 1), [&](CUarray* to) { return call(to, descriptor); },
       [](CUarray made) { real().cuArrayDestroy(made); });
 }
@@ -140,7 +140,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle,
                                 unsigned int num_mipmap_levels) {
   if (!attached() || handle == nullptr || mipmapped_array_desc == nullptr || num_mipmap_levels == 0)
     return real().cuMipmappedArrayCreate(handle, mipmapped_array_desc, num_mipmap_levels);
-  return create(
+  return create_charged(
       handle, charge_of(shape_3d(*mipmapped_array_desc), num_mipmap_levels),
       [&](CUmipmappedArray* to) {
         return real().cuMipmappedArrayCreate(to, mipmapped_array_desc, num_mipmap_levels);

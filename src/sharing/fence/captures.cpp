@@ -11,7 +11,7 @@ using namespace gantry::fence;
 namespace {
 
 template <class Call>
-CUresult capture_started(Call call) {
+CUresult start_capture(Call call) {
   gate_before_capture();
   const CUresult result = call();
   gate_after_capture_begin(result == CUDA_SUCCESS);
@@ -31,24 +31,24 @@ CUresult capture_ended(CUresult result) {
 }  // namespace
 
 CUresult cuStreamBeginCapture(CUstream stream) {
-  return capture_started([&] { return real().cuStreamBeginCapture(stream); });
+  return start_capture([&] { return real().cuStreamBeginCapture(stream); });
 }
 CUresult cuStreamBeginCapture_ptsz(CUstream stream) {
-  return capture_started([&] { return real().cuStreamBeginCapture_ptsz(stream); });
+  return start_capture([&] { return real().cuStreamBeginCapture_ptsz(stream); });
 }
 
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
-  return capture_started([&] { return real().cuStreamBeginCapture_v2(stream, mode); });
+  return start_capture([&] { return real().cuStreamBeginCapture_v2(stream, mode); });
 }
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
-  return capture_started([&] { return real().cuStreamBeginCapture_v2_ptsz(stream, mode); });
+  return start_capture([&] { return real().cuStreamBeginCapture_v2_ptsz(stream, mode); });
 }
 
 #define FENCE_BEGIN_TO_GRAPH(symbol)                                                              \
   CUresult symbol(CUstream stream, CUgraph graph, const CUgraphNode* dependencies,                \
                   const CUgraphEdgeData* dependency_data, size_t num_dependencies,                \
                   CUstreamCaptureMode mode) {                                                     \
-    return capture_started([&] {                                                                  \
+    return start_capture([&] {                                                                    \
       return real().symbol(stream, graph, dependencies, dependency_data, num_dependencies, mode); \
     });                                                                                           \
   }

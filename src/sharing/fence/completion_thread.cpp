@@ -7,6 +7,7 @@
 #include "sharing/fence/gpu_turn.hpp"
 #include "sharing/fence/libc.hpp"
 #include "sharing/fence/outstanding_work.hpp"
+#include "sharing/fence/pacing.hpp"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -41,15 +42,11 @@ bool over() {
 }
 
 // False if the driver is gone.
-bool ask(uint32_t gpu, UnmarkedLaunches tails, OutstandingWork& left) {
+bool read_outstanding(uint32_t gpu, UnmarkedLaunches tails, OutstandingWork& left) {
   const Guard guard(followers.asking);
   if (over()) return false;
   left = outstanding(gpu, tails);
   return true;
-}
-
-bool is_shut(uint32_t gate) {
-  return (gate & FENCE_GATE_MASK) == FENCE_SHUT;
 }
 
 // At the end of a turn: reports when the last work has ended.
@@ -57,12 +54,13 @@ bool drain(uint32_t gpu, uint32_t gate) {
   CompletionPoller lookout(PollUrgency::Urgent);
   while (gate_of(gpu) == gate && time_limited()) {
     OutstandingWork left;
-    if (!ask(gpu, UnmarkedLaunches::Mark, left)) return false;
+    if (!read_outstanding(gpu, UnmarkedLaunches::Mark, left)) return false;
     if (left.none()) {
       report_drained(gpu, gate);
       return true;
     }
     lookout.wait(left.expected_ns);
+    pace(gpu);  // the last work may be long, and the daemon may be gone before it ends
   }
   return true;
 }
@@ -74,6 +72,7 @@ class Follower {
   // Polls once; false if there is nothing more to poll.
   bool step() {
     if (over()) return false;
+    pace(gpu_);
     if (turn_.demand.load(std::memory_order_seq_cst) == Demand::Idle) return rest();
     idle_ticks_ = 0;
     const uint32_t gate = gate_of(gpu_);
@@ -111,7 +110,7 @@ class Follower {
     begun_before_ = begun;
     if (!still || turn_.pacing.load(std::memory_order_relaxed) != 0) return true;
     OutstandingWork left;
-    if (!ask(gpu_, UnmarkedLaunches::Mark, left)) return false;
+    if (!read_outstanding(gpu_, UnmarkedLaunches::Mark, left)) return false;
     if (left.none()) report_if_idle(gpu_, IdleHint::Noticed);
     return true;
   }

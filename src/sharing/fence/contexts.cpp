@@ -38,7 +38,7 @@ void after_end(CUcontext context, uint32_t gpu) {
 }
 
 template <class Call>
-CUresult create(CUcontext* context, CUdevice device, Call call) {
+CUresult create_context(CUcontext* context, CUdevice device, Call call) {
   if (!attached() || context == nullptr) return call(context);
   if (foreign(device)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   const uint32_t gpu = gpu_of(device);
@@ -115,20 +115,22 @@ void reset_contexts_after_fork() {
 using namespace gantry::fence;
 
 CUresult cuCtxCreate(CUcontext* ctx, unsigned int flags, CUdevice dev) {
-  return create(ctx, dev, [&](CUcontext* to) { return real().cuCtxCreate(to, flags, dev); });
+  return create_context(ctx, dev,
+                        [&](CUcontext* to) { return real().cuCtxCreate(to, flags, dev); });
 }
 CUresult cuCtxCreate_v2(CUcontext* ctx, unsigned int flags, CUdevice dev) {
-  return create(ctx, dev, [&](CUcontext* to) { return real().cuCtxCreate_v2(to, flags, dev); });
+  return create_context(ctx, dev,
+                        [&](CUcontext* to) { return real().cuCtxCreate_v2(to, flags, dev); });
 }
 CUresult cuCtxCreate_v3(CUcontext* ctx, CUexecAffinityParam* params_array, int num_params,
                         unsigned int flags, CUdevice dev) {
-  return create(ctx, dev, [&](CUcontext* to) {
+  return create_context(ctx, dev, [&](CUcontext* to) {
     return real().cuCtxCreate_v3(to, params_array, num_params, flags, dev);
   });
 }
 CUresult cuCtxCreate_v4(CUcontext* ctx, CUctxCreateParams* ctx_create_params, unsigned int flags,
                         CUdevice dev) {
-  return create(ctx, dev, [&](CUcontext* to) {
+  return create_context(ctx, dev, [&](CUcontext* to) {
     return real().cuCtxCreate_v4(to, ctx_create_params, flags, dev);
   });
 }

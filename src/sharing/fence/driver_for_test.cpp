@@ -14,6 +14,10 @@ namespace gantry::fence {
 
 constinit Host host{};
 void reattach() {}
+void check_connection() {}
+void use_own_gates() {}
+void use_daemon_gates() {}
+void set_own_gate(uint32_t, uint32_t) {}
 
 namespace detail {
 constinit RealState real_state{};
@@ -165,7 +169,7 @@ void start_small_driver() {
   limits_page.flags = FENCE_TIME_LIMITED;
   limits_page.gpu_count = 1;
   limits_page.gpu[0].queue_ns = 2'000'000;
-  host.limits = &limits_page;
+  host.limits = host.page = &limits_page;
   host.usage = &usage_page.header;
   host.gpu_count = 1;
   __atomic_store_n(&host.attached, 1, __ATOMIC_RELEASE);

@@ -8,6 +8,7 @@
 #include "sharing/fence/gpus.hpp"
 #include "sharing/fence/graph_costs.hpp"
 #include "sharing/fence/outstanding_work.hpp"
+#include "sharing/fence/pacing.hpp"
 #include "sharing/fence/streams.hpp"
 
 namespace gantry::fence {
@@ -20,21 +21,29 @@ constexpr uint64_t kShortWorkNs = 100 * kMicrosecond;
 // for each other, an H200 is idle for 8.7 us.
 constexpr uint64_t kAboutToEndNs = 12 * kMicrosecond;
 // Work that does not end may be waiting for the very launch that waits for it.
-constexpr uint64_t kPatienceNs = 100 * kMillisecond;
-constexpr uint64_t kLookAtBeatNs = 100 * kMillisecond;
+constexpr uint64_t kWorkPatienceNs = 100 * kMillisecond;
+// The completion thread looks more often; this is for a process that could not start it.
+constexpr uint64_t kLookAtBeatNs = 10 * kMillisecond;
+// A launch that must be refused waits this long for a daemon that comes back.
+constexpr uint64_t kDaemonPatienceNs = 50 * kMillisecond;
 // The GPU may always have this much work, however long it takes: the work of the current mark and
 // of two more.
 constexpr uint32_t kLeastMarks = 3;
 
 constexpr uint64_t kMostUnmarked = 2;
 
-// The gate's state for this process: open if the daemon does not control it.
-uint32_t opening(uint32_t gate) {
-  const uint32_t state = gate & FENCE_GATE_MASK;
-  if (state == FENCE_OPEN || !time_limited()) return FENCE_OPEN;
-  if (!is_daemon_stale()) return state;
-  reattach();
-  return FENCE_OPEN;
+uint32_t state_of(uint32_t gate) {
+  return time_limited() ? gate & FENCE_GATE_MASK : uint32_t{FENCE_OPEN};
+}
+
+bool stays_refused(uint32_t gpu) {
+  const uint64_t until = monotonic_ns() + kDaemonPatienceNs;
+  while (launches_are_refused(gpu)) {
+    if (monotonic_ns() > until) return true;
+    sleep_for_ns(kMillisecond);
+    pace(gpu);
+  }
+  return false;
 }
 
 // While another share that is below its part sends requests, the gate is shut for the length of
@@ -51,13 +60,15 @@ void look_at_gate(uint32_t gpu, uint32_t gate) {
 void wait_while_shut(uint32_t gpu, uint32_t gate) {
   start_waiting(gpu);
   look_at_gate(gpu, gate);
-  while (gate_of(gpu) == gate && opening(gate) == FENCE_SHUT)
+  while (gate_of(gpu) == gate && state_of(gate) == FENCE_SHUT && !launches_are_refused(gpu)) {
     futex_wait(&limits().gpu[gpu].gate, gate, kAcrossProcesses, kLookAtBeatNs);
+    pace(gpu);
+  }
   stop_waiting(gpu);
 }
 
 uint64_t patience(uint64_t expected_ns) {
-  return monotonic_ns() + kPatienceNs + 4 * expected_ns;
+  return monotonic_ns() + kWorkPatienceNs + 4 * expected_ns;
 }
 
 // True if another launch of this cost may join the work on the GPU: there is none, almost none, or
@@ -89,13 +100,15 @@ void tell_now(Launch& launch) {
   launch.tell = false;
 }
 
-bool wait_at_gate(Launch& launch) {
+LaunchEntry wait_at_gate(Launch& launch) {
   StreamWork& work = *launch.work;
   const uint32_t gpu = work.gpu();
-  if (stream_is_capturing(launch.stream)) return false;
+  if (stream_is_capturing(launch.stream)) return LaunchEntry::NotCounted;
   for (;;) {
+    pace(gpu);
+    if (stays_refused(gpu)) return LaunchEntry::Refused;
     const uint32_t gate = gate_of(gpu);
-    const uint32_t state = opening(gate);
+    const uint32_t state = state_of(gate);
     if (state == FENCE_SHUT) {
       tell_now(launch);
       wait_while_shut(gpu, gate);
@@ -110,7 +123,8 @@ bool wait_at_gate(Launch& launch) {
     }
     work.begun.fetch_add(1, std::memory_order_seq_cst);
     const bool same = gate_of(gpu) == gate;
-    if (same && turn_of(gpu).demand.load(std::memory_order_seq_cst) == Demand::Busy) return true;
+    if (same && turn_of(gpu).demand.load(std::memory_order_seq_cst) == Demand::Busy)
+      return LaunchEntry::Counted;
     work.begun.fetch_sub(1, std::memory_order_seq_cst);
   }
 }
@@ -194,28 +208,28 @@ bool mark_now(const Launch& launch) {
   return too_much(work, most_in_queue(work), now_ns);
 }
 
-void settle(uint32_t gpu) {
+void settle_turn(uint32_t gpu) {
   if (turn_of(gpu).demand.load(std::memory_order_relaxed) == Demand::Idle) return;
   if (outstanding(gpu, UnmarkedLaunches::Mark).none()) report_if_idle(gpu, IdleHint::Waited);
 }
 
-void settle_all() {
-  for (uint32_t gpu = 0; gpu < host.gpu_count && gpu < FENCE_MAX_GPUS; ++gpu) settle(gpu);
+void settle_all_turns() {
+  for (uint32_t gpu = 0; gpu < host.gpu_count && gpu < FENCE_MAX_GPUS; ++gpu) settle_turn(gpu);
 }
 
 }  // namespace
 
 // The count increases before the gate is read: if the gate is shut and all launches that began have
 // ended, no other launch is in progress.
-bool gate_enter(Launch& launch) {
+LaunchEntry gate_enter(Launch& launch) {
   StreamWork* work = stream_work(launch.stream);
-  if (work == nullptr) return false;
+  if (work == nullptr) return LaunchEntry::NotCounted;
   launch.work = work;
   work->begun.fetch_add(1, std::memory_order_seq_cst);
   const bool open = (gate_of(work->gpu()) & FENCE_GATE_MASK) == FENCE_OPEN;
   if (__builtin_expect(
           open && turn_of(work->gpu()).demand.load(std::memory_order_seq_cst) == Demand::Busy, 1))
-    return true;
+    return LaunchEntry::Counted;
   work->begun.fetch_sub(1, std::memory_order_seq_cst);
   return wait_at_gate(launch);
 }
@@ -266,12 +280,12 @@ void gate_after_wait(const Waited& waited) {
     done[work.gpu()] = true;
   }
   for (uint32_t gpu = 0; gpu < host.gpu_count && gpu < FENCE_MAX_GPUS; ++gpu) {
-    if (done[gpu] || waited.everywhere) settle(gpu);
+    if (done[gpu] || waited.everywhere) settle_turn(gpu);
   }
 }
 
 void gate_after_event_sync() {
-  settle_all();
+  settle_all_turns();
 }
 
 void gate_before_stream_destroy(CUstream stream) {
@@ -313,6 +327,7 @@ void reset_gate_after_fork() {
   reset_streams_after_fork();
   reset_graph_costs_after_fork();
   reset_turns_after_fork();
+  reset_pacing_after_fork();
   reset_completion_threads_after_fork();
 }
 

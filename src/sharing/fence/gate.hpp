@@ -22,9 +22,16 @@ struct Launch {
   bool tell = false;           // the daemon believes that this process is idle
 };
 
-// Call before the driver's call; may wait. False: the launch is not counted, and gate_left must not
-// be called.
-bool gate_enter(Launch& launch);
+enum class LaunchEntry : uint8_t {
+  Counted,     // gate_exit must be called
+  NotCounted,  // it must not
+  Refused,     // the launch must not be made: return kLaunchRefused
+};
+// There has been no share daemon for a while, and the share has a cap.
+inline constexpr CUresult kLaunchRefused = CUDA_ERROR_SYSTEM_NOT_READY;
+
+// Call before the driver's call; may wait.
+LaunchEntry gate_enter(Launch& launch);
 // Call after the driver's call. May wait if the queue is full enough.
 void gate_exit(const Launch& launch);
 

@@ -265,6 +265,88 @@ TEST(Gate, OpensWhereNobodyGuardsIt) {
   EXPECT_EQ(cuda.spin(0), CUDA_SUCCESS);
 }
 
+// A share with a hard cap, whose daemon has beaten for the last time so long ago.
+void lose_daemon(FencedCuda& cuda, std::uint32_t cap_percent, std::uint64_t silent_ns) {
+  cuda.host().limits().gpu[0].cap_percent = cap_percent;
+  __atomic_store_n(&cuda.host().limits().stale_ms, 50, __ATOMIC_RELAXED);
+  __atomic_store_n(&cuda.host().limits().heartbeat_ns, now_ns() - silent_ns, __ATOMIC_RELAXED);
+}
+
+// The part of one second in which kernels ran, and the longest time that a launch took.
+struct SecondOfWork {
+  double part = 0;
+  milliseconds longest{0};
+};
+SecondOfWork work_for_a_second(const FencedCuda& cuda) {
+  SecondOfWork seen;
+  int kernels = 0;
+  const auto start = Clock::now();
+  for (auto last = start; last < start + milliseconds(1000);) {
+    EXPECT_EQ(cuda.spin(kMs), CUDA_SUCCESS);
+    EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+    ++kernels;
+    const auto now = Clock::now();
+    seen.longest = std::max(seen.longest, std::chrono::duration_cast<milliseconds>(now - last));
+    last = now;
+  }
+  seen.part = kernels / 1000.0;
+  return seen;
+}
+
+TEST(Gate, WithoutADaemonAProcessKeepsToItsCap) {
+  for (const auto state : {FENCE_OPEN, FENCE_SHUT}) {
+    SCOPED_TRACE(state);
+    SecondOfWork seen;
+    bool kept = false;
+    for (int attempt = 0; attempt < 5 && !kept; ++attempt) {  // other load may spoil one
+      FencedCuda cuda;
+      cuda.ready();
+      ASSERT_EQ(cuda.spin(kMs), CUDA_SUCCESS);
+      cuda.host().set_gate(0, state, 2);
+      lose_daemon(cuda, 50, 0);
+      seen = work_for_a_second(cuda);
+      kept = seen.part < 0.53 && seen.part > 0.35 && seen.longest < milliseconds(100);
+    }
+    EXPECT_TRUE(kept) << seen.part << ", longest " << seen.longest.count() << " ms";
+  }
+}
+
+TEST(Gate, SeveralProcessesWithoutADaemonDivideTheCap) {
+  SecondOfWork seen;
+  bool kept = false;
+  for (int attempt = 0; attempt < 5 && !kept; ++attempt) {
+    FencedCuda cuda;
+    cuda.ready();
+    ASSERT_EQ(cuda.spin(kMs), CUDA_SUCCESS);
+    cuda.host().process(1).host_pid = 1;
+    cuda.host().row(0, 1).busy = 1;
+    lose_daemon(cuda, 50, 0);
+    seen = work_for_a_second(cuda);
+    kept = seen.part < 0.28 && seen.part > 0.15;
+  }
+  EXPECT_TRUE(kept) << seen.part;
+}
+
+TEST(Gate, AnExplicitCapIsRefusedAfterTenSecondsWithoutADaemon) {
+  FencedCuda cuda;
+  cuda.ready();
+  ASSERT_EQ(cuda.spin(kMs), CUDA_SUCCESS);
+  lose_daemon(cuda, 50, 11'000 * kMs);
+  EXPECT_TRUE(Host::eventually([&] { return cuda.spin(kMs) == CUDA_ERROR_SYSTEM_NOT_READY; }));
+  EXPECT_EQ(cuda.spin(kMs), CUDA_ERROR_SYSTEM_NOT_READY);
+  cuda.host().beat();
+  EXPECT_EQ(cuda.spin(kMs), CUDA_SUCCESS) << "it is back";
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+TEST(Gate, WithoutACapNobodyIsRefused) {
+  FencedCuda cuda;
+  cuda.ready();
+  cuda.host().set_gate(0, FENCE_SHUT, 2);
+  lose_daemon(cuda, 0, 11'000 * kMs);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(cuda.spin(0), CUDA_SUCCESS);
+}
+
 TEST(Gate, EachGpuHasItsOwn) {
   FencedCuda cuda("h200x8", 2);
   cuda.ready();

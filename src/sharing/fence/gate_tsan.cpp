@@ -21,9 +21,9 @@ void launch(CUstream stream, std::uint64_t nanoseconds, const void* graph = null
   Launch made = {.stream = stream,
                  .kind = graph == nullptr ? LaunchKind::Kernel : LaunchKind::Graph,
                  .what = graph};
-  const bool counted = gate_enter(made);
+  const LaunchEntry entry = gate_enter(made);
   EXPECT_EQ(enqueue(stream, nanoseconds), CUDA_SUCCESS);
-  if (counted) gate_exit(made);
+  if (entry == LaunchEntry::Counted) gate_exit(made);
 }
 
 void synchronize(CUstream stream) {

@@ -10,9 +10,10 @@ namespace gantry::fence {
 
 template <class Call>
 [[gnu::noinline]] CUresult launch_gated(Launch launch, Call call) {
-  const bool counted = gate_enter(launch);
+  const LaunchEntry entry = gate_enter(launch);
+  if (entry != LaunchEntry::Counted) return entry == LaunchEntry::Refused ? kLaunchRefused : call();
   const CUresult result = call();
-  if (counted) gate_exit(launch);
+  gate_exit(launch);
   return result;
 }
 

@@ -128,7 +128,7 @@ void report_if_idle(uint32_t gpu, IdleHint hint) {
     turn.demand.store(Demand::Busy, std::memory_order_seq_cst);
     return;
   }
-  if ((gate & FENCE_GATE_MASK) == FENCE_SHUT) drained(turn, gpu, gate);
+  if (is_shut(gate)) drained(turn, gpu, gate);
   if (next != Demand::Idle) return;
   if (has_row(gpu)) {
     set(own_row(gpu).drained_ns, now_ns);
@@ -141,6 +141,13 @@ void report_drained(uint32_t gpu, uint32_t gate) {
   GpuTurn& turn = turns[gpu];
   const Guard guard(turn.lock);
   drained(turn, gpu, gate);
+}
+
+bool uses_gpu(uint32_t gpu, uint32_t gate) {
+  GpuTurn& turn = turns[gpu];
+  const Guard guard(turn.lock);
+  if (turn.demand.load(std::memory_order_relaxed) == Demand::Idle) return false;
+  return !is_shut(gate) || turn.drained_at != static_cast<uint64_t>(gate >> FENCE_TURN_SHIFT) + 1;
 }
 
 void show_launches(uint32_t gpu, uint64_t more) {

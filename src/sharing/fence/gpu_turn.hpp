@@ -59,6 +59,9 @@ enum class IdleHint : uint8_t {
 // All work seems to have ended. Reports to the daemon what is due: drained, idle.
 void report_if_idle(uint32_t gpu, IdleHint hint);
 void report_drained(uint32_t gpu, uint32_t gate);
+// True if this process may have work on the GPU: it is active, and has not yet left the GPU if the
+// gate is shut.
+bool uses_gpu(uint32_t gpu, uint32_t gate);
 // Updates the number of launches in the row, which is shown to people.
 void show_launches(uint32_t gpu, uint64_t more);
 // Fills new rows: a new daemon reads there what was reported to the previous one. Takes no lock.

@@ -13,11 +13,11 @@ struct GraphCost {
 constexpr uintptr_t kRows = 256;
 constexpr uintptr_t kTries = 4;
 
-struct HandleTable {
+struct GraphCostTable {
   Lock lock;
   GraphCost rows[kRows];
 };
-constinit HandleTable table{};
+constinit GraphCostTable table{};
 
 GraphCost& row_of(const void* graph) {
   const uintptr_t start = (reinterpret_cast<uintptr_t>(graph) >> 5U) * 0x9e3779b97f4a7c15ULL >> 40U;

@@ -6,14 +6,11 @@
 #include "sharing/fence/gpus.hpp"
 #include "sharing/fence/handle_table.hpp"
 #include "sharing/fence/ledger.hpp"
+#include "sharing/fence/pools.hpp"
 #include "sharing/fence/reclaim.hpp"
 
 namespace gantry::fence {
 namespace {
-
-// The step in which the memory of graphs grows, as for pools. A launch cannot be undone, so the
-// memory that it may need must fit before.
-constexpr uint64_t kStep = 32ULL << 20U;
 
 struct Graphs {
   uint32_t any;  // some graph of this process allocates
@@ -23,20 +20,17 @@ struct Graphs {
 };
 constinit Graphs graphs{};
 
-uint64_t key_of(CUgraphExec exec) {
-  return reinterpret_cast<uint64_t>(exec);
-}
-
-bool ask(uint32_t gpu, CUgraphMem_attribute what, uint64_t& value) {
+bool read_graph_memory(uint32_t gpu, CUgraphMem_attribute what, uint64_t& value) {
   const CUdevice device = device_of(gpu);
   return device != CU_DEVICE_INVALID &&
          real().cuDeviceGetGraphMemAttribute(device, what, &value) == CUDA_SUCCESS;
 }
 
 // True if it is less than before.
-bool settle(uint32_t gpu) {
+bool settle_graph_memory(uint32_t gpu) {
   uint64_t reserved = 0;
-  if (gpu >= FENCE_MAX_GPUS || !ask(gpu, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, reserved))
+  if (gpu >= FENCE_MAX_GPUS ||
+      !read_graph_memory(gpu, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, reserved))
     return false;
   const uint64_t before = graphs.charged[gpu];
   graphs.charged[gpu] = reserved;
@@ -45,13 +39,14 @@ bool settle(uint32_t gpu) {
   return reserved < before;
 }
 
-// A graph that frees its memory at its next launch needs it only once.
+// A launch cannot be undone, so the memory that it may need must fit before. A graph that frees its
+// memory at its next launch needs it only once.
 uint64_t growth_of(const Entry& exec) {
   uint64_t used = 0;
-  if (!ask(exec.gpu, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, used)) return 0;
+  if (!read_graph_memory(exec.gpu, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, used)) return 0;
   const bool again = exec.other != 0 && exec.count != 0;
   const uint64_t needed =
-      round_up(again ? (used > exec.bytes ? used : exec.bytes) : used + exec.bytes, kStep);
+      round_up(again ? (used > exec.bytes ? used : exec.bytes) : used + exec.bytes, kPoolStep);
   const uint64_t now = graphs.charged[exec.gpu];
   return needed > now ? needed - now : 0;
 }
@@ -86,14 +81,14 @@ CUresult launch_graph(CUgraphExec exec, CUstream stream, GraphCall call) {
   graphs.charged[known.gpu] += growth;
   const CUresult result = call(exec, stream);
   graphs.execs.update(key_of(exec), [](Entry& entry) { entry.count = 1; });
-  settle(known.gpu);
+  settle_graph_memory(known.gpu);
   return result;
 }
 
 void settle_graphs(uint32_t gpu) {
   if (__atomic_load_n(&graphs.any, __ATOMIC_ACQUIRE) == 0) return;
   const SettleLock guard;
-  settle(gpu);
+  settle_graph_memory(gpu);
 }
 
 bool reclaim_graphs(uint32_t gpu) {
@@ -104,7 +99,7 @@ bool reclaim_graphs(uint32_t gpu) {
   MemoryCall underway;
   underway.begin(gpu);
   real().cuDeviceGraphMemTrim(device);
-  return settle(gpu);
+  return settle_graph_memory(gpu);
 }
 
 void reset_graphs_after_fork() {

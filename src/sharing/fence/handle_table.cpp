@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kFirst = 1024;
 
-Entry* allocate(size_t capacity) {
+Entry* map_entries(size_t capacity) {
   void* made = mmap(nullptr, capacity * sizeof(Entry), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return made == MAP_FAILED ? nullptr : static_cast<Entry*>(made);
@@ -32,7 +32,7 @@ Entry* HandleTable::at(uint64_t key) {
 
 bool HandleTable::grow() {
   const size_t wanted = capacity_ == 0 ? kFirst : capacity_ * 2;
-  Entry* made = allocate(wanted);
+  Entry* made = map_entries(wanted);
   if (made == nullptr) return false;
   Entry* const old = entries_;
   const size_t old_capacity = capacity_;

@@ -20,6 +20,11 @@ struct Entry {
   uint32_t count;
 };
 
+template <class Object>
+uint64_t key_of(const Object* handle) {
+  return reinterpret_cast<uint64_t>(handle);
+}
+
 class HandleTable {
  public:
   // False if out of host memory. Replaces an entry with the same key.

@@ -41,9 +41,12 @@ int move_high(int fd) {
   return fd;
 }
 
-int connect_to_daemon(uint64_t wait_ms, HandshakeResult& without) {
+enum class Connecting : uint8_t { Waits, AtOnce };  // if the daemon's backlog is full
+
+int connect_to_daemon(Connecting how, uint64_t wait_ms, HandshakeResult& without) {
   without = HandshakeResult::No;
-  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  const int flags = how == Connecting::AtOnce ? SOCK_CLOEXEC | SOCK_NONBLOCK : SOCK_CLOEXEC;
+  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | flags, 0);
   if (fd < 0) return -1;
   const timeval most = {static_cast<time_t>(wait_ms / 1000),
                         static_cast<suseconds_t>(wait_ms % 1000 * 1000)};
@@ -100,6 +103,7 @@ int descriptors(msghdr& message, int* fds, int most) {
   return count;
 }
 
+// False with errno EAGAIN if there is no answer yet.
 bool hear_welcome(int fd, FenceWelcome& welcome, Handshake& said) {
   iovec data = {&welcome, sizeof welcome};
   alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
@@ -117,6 +121,7 @@ bool hear_welcome(int fd, FenceWelcome& welcome, Handshake& said) {
   const int count = descriptors(message, fds, 2);
   said.limits = fds[0];
   said.usage = fds[1];
+  errno = 0;
   return got == static_cast<ssize_t>(sizeof welcome) && count == 2;
 }
 
@@ -168,12 +173,34 @@ void hang_up(const Handshake& said) {
 
 HandshakeResult perform_handshake(FenceRole role, uint64_t wait_ms, Handshake& said) {
   HandshakeResult answer{};
-  said = {connect_to_daemon(wait_ms, answer), -1, -1, 0, 0};
-  if (said.socket < 0) return answer;
+  const int socket = connect_to_daemon(Connecting::Waits, wait_ms, answer);
+  if (socket < 0) return answer;
+  if (!say_hello(socket, role)) {
+    close(socket);
+    return HandshakeResult::No;
+  }
+  answer = finish_handshake(socket, said);
+  if (answer != HandshakeResult::Pending) return answer;
+  close(socket);  // the time is over
+  return HandshakeResult::No;
+}
+
+int start_handshake(FenceRole role, HandshakeResult& answer) {
+  const int socket = connect_to_daemon(Connecting::AtOnce, 1, answer);
+  if (socket < 0) return -1;
+  answer = HandshakeResult::Pending;
+  if (say_hello(socket, role)) return socket;
+  close(socket);
+  answer = HandshakeResult::No;
+  return -1;
+}
+
+HandshakeResult finish_handshake(int socket, Handshake& said) {
+  said = {socket, -1, -1, 0, 0};
   FenceWelcome welcome{};
-  if (say_hello(said.socket, role) && hear_welcome(said.socket, welcome, said) &&
-      acceptable(welcome, said))
-    return HandshakeResult::Welcome;
+  const bool heard = hear_welcome(socket, welcome, said);
+  if (!heard && (errno == EAGAIN || errno == EWOULDBLOCK)) return HandshakeResult::Pending;
+  if (heard && acceptable(welcome, said)) return HandshakeResult::Welcome;
   hang_up(said);
   return is_not_yet(welcome) ? HandshakeResult::NotYet : HandshakeResult::No;
 }

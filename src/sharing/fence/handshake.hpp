@@ -18,9 +18,16 @@ enum class HandshakeResult : uint8_t {
   NotYet,    // soon
   NoDaemon,  // the daemon is not running: asking again costs nothing
   No,        // no answer in time, a refusal, or not what gpu/abi/fence.h defines
+  Pending,   // the daemon has not answered yet
 };
 
 // Leaves descriptors open only with a welcome.
 HandshakeResult perform_handshake(FenceRole role, uint64_t wait_ms, Handshake& said);
+
+// The same in two steps that never wait. The first returns the socket and Pending, or -1 and the
+// reason. The second may be repeated while it returns Pending; otherwise it closes the socket,
+// unless the answer is a welcome.
+int start_handshake(FenceRole role, HandshakeResult& answer);
+HandshakeResult finish_handshake(int socket, Handshake& said);
 
 }  // namespace gantry::fence

@@ -7,12 +7,14 @@ using namespace gantry::fence;
 
 // The body of a hook. It is a macro, not a function, so that `call` is a plain jump if there is no
 // limit.
-#define FENCE_LAUNCHED(on, of_kind, of, call)                  \
-  if (__builtin_expect(!time_limited(), 1)) return call;       \
-  Launch launch = {.stream = on, .kind = of_kind, .what = of}; \
-  const bool counted = gate_enter(launch);                     \
-  const CUresult result = call;                                \
-  if (counted) gate_exit(launch);                              \
+#define FENCE_LAUNCHED(on, of_kind, of, call)                     \
+  if (__builtin_expect(!time_limited(), 1)) return call;          \
+  Launch launch = {.stream = on, .kind = of_kind, .what = of};    \
+  const LaunchEntry entry = gate_enter(launch);                   \
+  if (__builtin_expect(entry != LaunchEntry::Counted, 0))         \
+    return entry == LaunchEntry::Refused ? kLaunchRefused : call; \
+  const CUresult result = call;                                   \
+  gate_exit(launch);                                              \
   return result
 
 #define FENCE_LAUNCH_KERNEL(symbol, default_stream)                                            \
@@ -61,16 +63,18 @@ CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsi
   if (launches == nullptr || devices == 0 || devices > FENCE_MAX_GPUS || !time_limited())
     return call();
   Launch entered[FENCE_MAX_GPUS];
-  bool counted[FENCE_MAX_GPUS];
+  LaunchEntry entries[FENCE_MAX_GPUS] = {};
+  bool refused = false;
   for (unsigned int i = 0; i < devices; ++i) {
     entered[i] = {.stream = legacy(launches[i].hStream),
                   .kind = LaunchKind::Kernel,
                   .what = launches[i].function};
-    counted[i] = gate_enter(entered[i]);
+    entries[i] = gate_enter(entered[i]);
+    refused = refused || entries[i] == LaunchEntry::Refused;
   }
-  const CUresult result = call();
+  const CUresult result = refused ? kLaunchRefused : call();
   for (unsigned int i = 0; i < devices; ++i) {
-    if (counted[i]) gate_exit(entered[i]);
+    if (entries[i] == LaunchEntry::Counted) gate_exit(entered[i]);
   }
   return result;
 }

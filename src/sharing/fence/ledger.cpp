@@ -28,7 +28,7 @@ constinit ProcessCounts process_counts{};
 constexpr uint64_t kSettleNs = 1000000;
 constexpr uint64_t kNear = 512ULL << 20U;  // to the limit, or an eighth of it: ask the host first
 constexpr uint64_t kBeingMade = 1;         // pending while a context is created
-constexpr uint64_t kPatienceNs = 2000000000;  // then the holder of the lock is considered dead
+constexpr uint64_t kLockPatienceNs = 2000000000;  // then the holder of the lock is considered dead
 
 bool counts(uint32_t gpu) {
   return attached() && gpu < host.gpu_count;
@@ -194,7 +194,7 @@ bool reserve_wish(uint32_t gpu, const Wish& wish) {
   const Fit fit = try_reserve(gpu, wish, Care::WhenClose);
   if (fit == Fit::Yes) return true;
   const uint64_t begin = monotonic_ns();
-  const uint64_t until = begin + kPatienceNs;
+  const uint64_t until = begin + kLockPatienceNs;
   if (fit == Fit::Close) wait_for_reading(gpu, begin);
   if (reserve_in_turn(gpu, wish, until)) return true;
   if (reclaim(gpu) && reserve_in_turn(gpu, wish, until)) return true;

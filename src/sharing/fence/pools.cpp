@@ -12,24 +12,17 @@
 namespace gantry::fence {
 namespace {
 
-// The step in which the driver's pools grow. If the real step differs, the pool's own value counts
-// afterwards.
-constexpr uint64_t kStep = 32ULL << 20U;
-
 struct Pools {
   HandleTable known;  // by handle: Entry.bytes is the charge
   uint32_t in_use;    // some pool holds memory
 };
 constinit Pools pools{};
 
-uint64_t key_of(CUmemoryPool pool) {
-  return reinterpret_cast<uint64_t>(pool);
-}
 CUmemoryPool pool_of(uint64_t key) {
   return reinterpret_cast<CUmemoryPool>(key);
 }
 
-bool ask(CUmemoryPool pool, CUmemPool_attribute what, uint64_t& value) {
+bool read_pool(CUmemoryPool pool, CUmemPool_attribute what, uint64_t& value) {
   return real().cuMemPoolGetAttribute(pool, what, &value) == CUDA_SUCCESS;
 }
 
@@ -44,9 +37,9 @@ bool know(CUmemoryPool pool, uint32_t gpu) {
 }
 
 // Updates the charge to the pool's own value; true if that is less than before.
-bool settle(Entry& entry) {
+bool settle_pool(Entry& entry) {
   uint64_t reserved = 0;
-  if (!ask(pool_of(entry.key), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, reserved)) return false;
+  if (!read_pool(pool_of(entry.key), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, reserved)) return false;
   const uint64_t before = entry.bytes;
   entry.bytes = reserved;
   if (reserved > before) charge_unconditionally(entry.gpu, reserved - before);
@@ -55,13 +48,13 @@ bool settle(Entry& entry) {
 }
 
 void settle_one(CUmemoryPool pool) {
-  pools.known.update(key_of(pool), [](Entry& entry) { settle(entry); });
+  pools.known.update(key_of(pool), [](Entry& entry) { settle_pool(entry); });
 }
 
-void settle_all() {
+void settle_all_pools() {
   bool any = false;
   pools.known.each([&any](Entry& entry) {
-    settle(entry);
+    settle_pool(entry);
     any = any || entry.bytes != 0;
   });
   __atomic_store_n(&pools.in_use, any ? 1 : 0, __ATOMIC_RELAXED);
@@ -79,8 +72,9 @@ bool reserve_growth(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, uint64_t& g
   constexpr int kTries = 3;
   for (int i = 0; i < kTries; ++i) {
     uint64_t used = 0;
-    if (!ask(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, used)) used = charged(pool);
-    const uint64_t wanted = bytes > UINT64_MAX - used ? UINT64_MAX : round_up(used + bytes, kStep);
+    if (!read_pool(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, used)) used = charged(pool);
+    const uint64_t wanted =
+        bytes > UINT64_MAX - used ? UINT64_MAX : round_up(used + bytes, kPoolStep);
     const uint64_t now = charged(pool);
     growth = wanted > now ? wanted - now : 0;
     if (growth == 0) return true;
@@ -103,7 +97,8 @@ bool settle_growth(CUmemoryPool pool, uint32_t gpu, uint64_t growth) {
   if (growth != 0) pools.known.update(key_of(pool), [&](Entry& entry) { entry.bytes += growth; });
   uint64_t reserved = 0;
   const uint64_t paid = charged(pool);
-  if (!ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, reserved) || reserved == paid) return true;
+  if (!read_pool(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, reserved) || reserved == paid)
+    return true;
   const bool fits = reserved <= paid || reserve(gpu, reserved - paid);
   if (fits && reserved > paid)
     pools.known.update(key_of(pool), [&](Entry& entry) { entry.bytes = reserved; });
@@ -113,8 +108,8 @@ bool settle_growth(CUmemoryPool pool, uint32_t gpu, uint64_t growth) {
 
 // `stream` names the default stream that is meant.
 template <class Call>
-CUresult allocate(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, CUstream stream,
-                  CUdeviceptr* pointer, Call call) {
+CUresult allocate_in_pool(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, CUstream stream,
+                          CUdeviceptr* pointer, Call call) {
   if (gpu == kNoGpu) return call(pointer);
   const SettleLock guard;
   if (!know(pool, gpu)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -160,7 +155,7 @@ CUresult allocate_here(uint64_t bytes, CUstream stream, CUdeviceptr* pointer, Ca
   if (!attached() || pointer == nullptr || bytes == 0 || !device_of_stream(stream, device) ||
       real().cuDeviceGetMemPool(&pool, device) != CUDA_SUCCESS)
     return call(pointer);
-  return allocate(pool, gpu_of(device), bytes, stream, pointer, call);
+  return allocate_in_pool(pool, gpu_of(device), bytes, stream, pointer, call);
 }
 
 uint32_t gpu_of_default(CUmemoryPool pool) {
@@ -182,7 +177,7 @@ CUresult allocate_from(CUmemoryPool pool, uint64_t bytes, CUstream stream, CUdev
     // A default pool, or a pool that is not on a GPU of the share.
     entry.gpu = gpu_of_default(pool);
   }
-  return allocate(pool, entry.gpu, bytes, stream, pointer, call);
+  return allocate_in_pool(pool, entry.gpu, bytes, stream, pointer, call);
 }
 
 }  // namespace
@@ -190,12 +185,12 @@ CUresult allocate_from(CUmemoryPool pool, uint64_t bytes, CUstream stream, CUdev
 void pools_synced() {
   if (__atomic_load_n(&pools.in_use, __ATOMIC_RELAXED) == 0) return;
   const SettleLock guard;
-  settle_all();
+  settle_all_pools();
 }
 
 void pools_changed() {
   const SettleLock guard;
-  settle_all();
+  settle_all_pools();
 }
 
 bool reclaim_pools(uint32_t gpu) {
@@ -206,7 +201,7 @@ bool reclaim_pools(uint32_t gpu) {
   pools.known.each([&](Entry& entry) {
     if (entry.gpu != gpu) return;
     real().cuMemPoolTrimTo(pool_of(entry.key), 0);
-    less = settle(entry) || less;
+    less = settle_pool(entry) || less;
   });
   return less;
 }

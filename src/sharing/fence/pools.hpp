@@ -9,6 +9,10 @@
 
 namespace gantry::fence {
 
+// The step in which the driver's pools and the memory of graphs grow. If the real step differs, the
+// pool's own value counts afterwards.
+constexpr uint64_t kPoolStep = 32ULL << 20U;
+
 // The program has synchronised, so pools may have released memory. If no pool is in use, this only
 // reads one variable.
 void pools_synced();

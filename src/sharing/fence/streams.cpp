@@ -60,7 +60,7 @@ struct Key {
   }
 };
 
-bool key_of(CUstream stream, Key& key) {
+bool make_key(CUstream stream, Key& key) {
   key = {.stream = stream, .context = nullptr, .thread = nullptr};
   if (!is_default(stream)) return true;
   if (stream == CU_STREAM_PER_THREAD) key.thread = &remembered;
@@ -146,7 +146,7 @@ StreamWork* anyone_on(uint32_t gpu) {
 // Calls the driver before it takes the table's lock.
 StreamWork* look_up(CUstream stream) {
   Key key{};
-  if (!key_of(stream, key)) return nullptr;
+  if (!make_key(stream, key)) return nullptr;
   {
     const Guard guard(streams.lock);
     if (StreamWork* work = find(key)) return work;
@@ -232,7 +232,7 @@ CUcontext context_of(StreamWork& work) {
 
 StreamWork* find_stream_work(CUstream stream) {
   Key key{};
-  if (!key_of(stream, key)) return nullptr;
+  if (!make_key(stream, key)) return nullptr;
   const Guard guard(streams.lock);
   return find(key);
 }

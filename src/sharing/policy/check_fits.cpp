@@ -10,11 +10,10 @@ namespace {
 // An error of the share itself, regardless of others: more than the whole GPU.
 Status fits_alone(const Share& share, const GpuCapacity& card) {
   if (!share.memory || share.memory->on(card.memory_bytes) <= card.memory_bytes) return {};
-  return Error(
-      Errc::Invalid,
-      fmt::format("share {}: {} of memory, but {} has {}; use a smaller limit: --memory 50%",
-                  share.name, to_string(*share.memory), card.uuid.text,
-                  human_bytes(card.memory_bytes)));
+  return Error(Errc::Invalid, fmt::format("share {}: {} of memory, but {} has {}", share.name,
+                                          to_string(*share.memory), card.uuid.text,
+                                          human_bytes(card.memory_bytes)))
+      .advise("use a smaller limit: --memory 50%");
 }
 
 // The committed amount of one resource of a GPU: time or memory.
@@ -47,10 +46,9 @@ Promises promises_of(const Share& added, std::span<const Share> present, const P
 
 Error too_much(const Share& added, const GpuCapacity& card, std::string_view what,
                std::string_view sum, std::string_view names) {
-  return {Errc::Invalid,
-          fmt::format("share {}: {} of all shares of {} would be {} (with {}); make one smaller "
-                      "with `gantry share set`, or allow this with --overcommit",
-                      added.name, what, card.uuid.text, sum, names)};
+  return Error(Errc::Invalid, fmt::format("share {}: {} of all shares of {} would be {} (with {})",
+                                          added.name, what, card.uuid.text, sum, names))
+      .advise("make one smaller with `gantry share set`, or allow this with --overcommit");
 }
 
 }  // namespace

@@ -28,18 +28,34 @@ inline constexpr std::array<std::string_view, 2> kEnumNames<Excess>{"cap", "work
 template <>
 inline constexpr std::array<std::string_view, 3> kEnumNames<Priority>{"low", "normal", "high"};
 
+// What an error calls the value: as the flag.
+template <class E>
+inline constexpr std::string_view kEnumLabel{};
+template <>
+inline constexpr std::string_view kEnumLabel<Violation> = "policy";
+template <>
+inline constexpr std::string_view kEnumLabel<Unattached> = "unattached";
+template <>
+inline constexpr std::string_view kEnumLabel<ContextMemory> = "context-memory";
+template <>
+inline constexpr std::string_view kEnumLabel<Backend> = "backend";
+template <>
+inline constexpr std::string_view kEnumLabel<Excess> = "excess";
+template <>
+inline constexpr std::string_view kEnumLabel<Priority> = "priority";
+
 template <class E>
 std::string_view enum_name(E value) {
   return kEnumNames<E>[static_cast<std::size_t>(value)];
 }
 
 template <class E>
-Result<E> parse_enum(std::string_view what, std::string_view word) {
+Result<E> parse_enum(std::string_view word) {
   const auto& words = kEnumNames<E>;
   const auto* found = std::find(words.begin(), words.end(), word);
   if (found != words.end()) return static_cast<E>(found - words.begin());
-  return Error(Errc::Invalid,
-               fmt::format("{} `{}`: must be one of {}", what, word, fmt::join(words, ", ")));
+  return Error(Errc::Invalid, fmt::format("{} `{}`: must be one of {}", kEnumLabel<E>, word,
+                                          fmt::join(words, ", ")));
 }
 
 }  // namespace gantry::policy

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A share of a GPU: how much of it a tenant may use, and what happens if a limit is exceeded. It is
-// written as flags or as JSON, with the same names.
+// written as flags or as JSON, with the same words.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -58,7 +58,22 @@ struct Share {
   bool operator==(const Share&) const = default;
 };
 
-// The same as text, as in flags and JSON. "" means not given.
+// Changes to a share, for `share set`. nullopt: unchanged.
+struct ShareChanges {
+  std::optional<std::vector<model::GpuUuid>> gpus;  // empty: any one GPU
+  std::optional<MemoryLimit> memory;                // MemoryLimit{}: no limit
+  std::optional<std::uint32_t> percent;             // of the GPU's time; 0: no limit
+  std::optional<std::uint32_t> weight;              // instead of a percentage
+  std::optional<Excess> excess;
+  std::optional<Priority> priority;
+  std::optional<Violation> violation;
+  std::optional<Unattached> unattached;
+  std::optional<ContextMemory> context_memory;
+  std::optional<Backend> backend;
+  bool operator==(const ShareChanges&) const = default;
+};
+
+// The same as text, as in flags. "" means not given.
 struct ShareText {
   std::string name;
   std::string gpus;            // "any", or UUIDs with commas
@@ -76,13 +91,20 @@ struct ShareText {
 
 // Invalid if a text is wrong; the error says what is wrong, why, and gives an example.
 Result<Share> parse_share(const ShareText& text);
-// Replaces the values that `text` gives, for `share set`. The name stays.
-Result<Share> apply_changes(Share share, const ShareText& text);
-ShareText to_share_text(const Share& share);
+Result<ShareChanges> parse_changes(const ShareText& text);  // without the name
+Result<Priority> parse_priority(std::string_view word);
 
-std::string to_json(const Share& share);  // one line
-// Corrupt if it is not a JSON object of the names above, Invalid as for parse_share. An unknown key
-// is an error, because a limit that is ignored is no limit.
+// Invalid if the result would have a percentage and a weight, or a hard cap without a percentage.
+Result<Share> apply_changes(Share share, const ShareChanges& changes);
+ShareChanges to_changes(const Share& share);  // those that turn a new share into this one
+
+std::string to_json(const Share& share);  // one line, as in records and on the daemon's socket
+// The same as commands print it with --json. 1, which had no number, spelt some keys with dashes
+// and wrote 2^64-1 for no limit.
+inline constexpr int kDocumentVersion = 2;
+std::string to_document(const Share& share);
+// Corrupt if it is not a JSON object of the values above, Invalid as for parse_share. An unknown
+// key is an error, because a limit that is ignored is no limit.
 Result<Share> share_from_json(std::string_view text);
 
 // Whether the shares of a GPU may together have more than the GPU has: an error unless allowed.

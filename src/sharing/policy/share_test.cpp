@@ -107,21 +107,32 @@ TEST(Share, ErrorsSayWhatWhyAndHowElse) {
 TEST(Share, ChangesOnlyWhatIsSaid) {
   const auto before =
       made({.name = "a", .memory = "10GiB", .compute = "30%", .excess = "work-conserving"});
-  const auto more = apply_changes(before, {.memory = "20GiB"});
+  const auto more = apply_changes(before, {.memory = MemoryLimit{.bytes = 20 * kGiB}});
   ASSERT_TRUE(more.ok());
   EXPECT_EQ(more->memory->bytes, 20 * kGiB);
   EXPECT_EQ(more->time_policy, before.time_policy);
 
-  const auto faster = apply_changes(before, {.compute = "60%"});
+  const auto faster = apply_changes(before, {.percent = 60});
   EXPECT_EQ(faster->time_policy.percent, 60);
   EXPECT_EQ(faster->time_policy.excess, Excess::Allowed);
 
-  const auto by_weight = apply_changes(before, {.weight = "300"});
+  const auto by_weight = apply_changes(before, {.weight = 300});
   EXPECT_EQ(by_weight->time_policy, (TimePolicy{.weight = 300}));
 
-  const auto without = apply_changes(before, {.memory = "none", .compute = "none"});
+  const auto without = apply_changes(before, {.memory = MemoryLimit{}, .percent = 0});
   EXPECT_FALSE(without->memory);
   EXPECT_FALSE(without->time_limited);
+}
+
+TEST(Share, ChangesOfFlagsAreOnlyThoseThatAreGiven) {
+  EXPECT_EQ(*parse_changes({}), ShareChanges{});
+  EXPECT_EQ(
+      *parse_changes({.gpus = "any", .memory = "none", .compute = "none"}),
+      (ShareChanges{.gpus = std::vector<model::GpuUuid>{}, .memory = MemoryLimit{}, .percent = 0}));
+  EXPECT_EQ(*parse_changes({.weight = "5", .excess = "cap", .on_violation = "stop"}),
+            (ShareChanges{.weight = 5, .excess = Excess::Refused, .violation = Violation::Stop}));
+  EXPECT_THAT(parse_changes({.context_memory = "all"}).error().text(),
+              HasSubstr("context-memory `all`"));
 }
 
 TEST(Share, IsTheSameAfterJson) {
@@ -140,6 +151,7 @@ TEST(Share, IsTheSameAfterJson) {
     const auto again = share_from_json(to_json(share));
     ASSERT_TRUE(again.ok()) << again.error().text();
     EXPECT_EQ(*again, share);
+    EXPECT_EQ(*apply_changes({.name = share.name}, to_changes(share)), share);
   }
 }
 

@@ -48,9 +48,7 @@ void TurnScheduler::add(TenantId id, const TimePolicy& time_policy, Time now) {
   tenant = {};
   tenant.time_policy = time_policy;
   set_parts();
-  // Not empty, so that its first launch need not wait; not full, because it has not saved anything
-  // yet.
-  tenant.credit = std::min(credit_limit(tenant), 2 * ns(pace_.min_express_credit));
+  tenant.credit = first_credit(tenant);
   decide();
 }
 
@@ -87,6 +85,10 @@ void TurnScheduler::active(TenantId id, Time at) {
   advance(at);
   auto* tenant = find(id);
   if (tenant == nullptr || tenant->busy) return;
+  // Before its first work a tenant saves nothing: to a new daemon, a tenant that did not stop
+  // working looks idle until its processes have connected.
+  if (tenant->capped() && tenant->last_busy == Time::min())
+    tenant->credit = std::min(tenant->credit, first_credit(*tenant));
   // A debt stays, but a credit ends when the tenant has no work.
   tenant->lag = std::min(tenant->lag, 0.0);
   tenant->express_credit_left = may_become_express(*tenant) ? tenant->credit : 0;
@@ -136,6 +138,16 @@ void TurnScheduler::charge(TenantId id, Time unreported, Time now) {
 
 void TurnScheduler::tick(Time now) {
   advance(now);
+  decide();
+}
+
+void TurnScheduler::resume(Time now) {
+  if (now <= now_) return;
+  now_ = now;
+  for (auto& [id, tenant] : tenants_) {
+    tenant.shut_at = now_;  // the wait until it drains begins again
+    if (tenant.busy) tenant.last_busy = now_;
+  }
   decide();
 }
 
@@ -239,6 +251,12 @@ void TurnScheduler::advance(Time to) {
 }
 
 // Bounded, so that no tenant can save up for a burst that disturbs others.
+// Not empty, so that its first launch need not wait; not full, because it has not saved anything
+// yet.
+double TurnScheduler::first_credit(const Tenant& tenant) const {
+  return std::min(credit_limit(tenant), 2 * ns(pace_.min_express_credit));
+}
+
 double TurnScheduler::credit_limit(const Tenant& tenant) const {
   return std::clamp(tenant.part * ns(pace_.credit_window), 2 * ns(pace_.min_express_credit),
                     ns(pace_.max_credit));

@@ -92,6 +92,9 @@ class TurnScheduler {
   // GPU time that the tenant used without being charged (Meter finds it).
   void charge(TenantId id, Time unreported, Time now);
   void tick(Time now);
+  // Until now nobody called, although gates had to change: the tenants controlled themselves, so
+  // none is charged and none saves.
+  void resume(Time now);
 
   // The gates that changed since the last call; shut ones first.
   std::vector<GateChange> take_gate_changes();
@@ -152,6 +155,7 @@ class TurnScheduler {
   void normalize_lags(Priority priority);
   void learn_pause(Tenant& tenant) const;
   std::size_t on_gpu() const;
+  double first_credit(const Tenant& tenant) const;
   double credit_limit(const Tenant& tenant) const;
   double turn_credit(const Tenant& tenant) const;
   bool may_become_express(const Tenant& tenant) const;

@@ -44,6 +44,28 @@ TEST_F(Decisions, AloneWithoutACapIsNeverShut) {
   EXPECT_EQ(controller.gate(1).turn, 0);
 }
 
+// The caller was stopped for three seconds; the tenant kept to its cap by itself.
+TEST_F(Decisions, NobodyPaysForATimeInWhichNobodyDecided) {
+  controller.add(1, {.percent = 50, .excess = Excess::Refused}, 0ms);
+  controller.active(1, 1ms);
+  controller.tick(2ms);
+  const auto before = controller.view(1)->credit;
+  controller.resume(3002ms);
+  EXPECT_EQ(controller.view(1)->credit, before);
+  controller.tick(3060ms);
+  EXPECT_EQ(gate(1), Gate::Shut) << "from then on it is charged as before";
+  EXPECT_GT(controller.view(1)->credit, -100ms);
+}
+
+// To a daemon that was started again, a tenant that went on working looks idle for a second.
+TEST_F(Decisions, ACappedTenantSavesNothingBeforeItsFirstWork) {
+  controller.add(1, {.percent = 50, .excess = Excess::Refused}, 0ms);
+  controller.active(1, 1000ms);
+  EXPECT_LE(controller.view(1)->credit, 2ms);
+  controller.add(2, {.percent = 50, .excess = Excess::Refused}, 1000ms);
+  EXPECT_EQ(controller.view(2)->credit, controller.view(1)->credit);
+}
+
 TEST_F(Decisions, NothingToDoIsNothingToWaitFor) {
   EXPECT_FALSE(controller.deadline());
   controller.add(1, {}, 0ms);

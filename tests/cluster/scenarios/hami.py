@@ -21,9 +21,10 @@ def run(lane: Lane, cluster) -> None:
     try:
         extender.start()
         scheduler.start()
-        wait_for("the node shows its slots", lambda: cluster.count()[1] > 8, 30, alive=(cluster.parts["agent"], extender, scheduler))
+        parts = (cluster.parts["agent"], extender, scheduler)
+        wait_for("the node shows its slots", lambda: cluster.count()[1] > 8, 30, alive=parts)
         cluster.api.create_pod(hami_pod("part", 1, mib=20480, cores=30, schedulerName="hami-scheduler"))
-        cluster.wait_phase("part", "Running", 90)
+        wait_for("the pod runs", lambda: cluster.phase("part") == "Running", 90, alive=parts)
         lane.equal("a pod of HAMi's, by the scheduler of deploy/hami, has what it asked of one GPU",
                    [(part["mib"], part["cores"]) for part in placement(cluster.api.pod("part"))["main"]], [(20480, 30)])
         lane.equal("and sees no more than that", seen(cluster, "part").get("total"), "20480")

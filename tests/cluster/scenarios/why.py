@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Breaks every link between a pod and its GPU in turn. `gantry why` names the link and the remedy."""
 import json
+import pathlib
 import time
 
 import images
@@ -8,6 +9,7 @@ import why_images
 from lane_support import Lane
 from scenario import CUDA, HOLD, gpu_pod, plain_pod
 
+DEPLOY = pathlib.Path(__file__).resolve().parents[3] / "deploy"
 FRACTION = """apiVersion: v1
 kind: Pod
 metadata: {name: half}
@@ -111,11 +113,24 @@ class Why:
         self.pod_broken("no limit", plain_pod("no-limit", CUDA, HOLD), "spec.limits", "no container of the pod has", "nvidia.com/gpu: 1")
         legacy = gpu_pod("legacy", 1, HOLD, resource="alpha.kubernetes.io/nvidia-gpu")
         self.pod_broken("the name of 2017", legacy, "spec.limits", "2017", "write nvidia.com/gpu: 1")
+        misspelt = gpu_pod("misspelt", 1, HOLD, resource="nvidia.com/gpus")
+        self.pod_broken("a misspelt name", misspelt, "spec.resource-name", "did you mean nvidia.com/gpu?", "write nvidia.com/gpu: 1")
+        self.infrastructure()
         manifest = self.cluster.place / "half.yaml"
         manifest.write_text(FRACTION)
         refused = self.cluster.kubectl("create", "-f", manifest, check=False)
         self.lane.check("half a GPU: the API server refuses it", "must be an integer" in refused, refused)
         self.broken("half a GPU", "spec.fraction", "whole numbers", "nvidia.com/gpu.shared", "manifest", str(manifest))
+
+    def infrastructure(self) -> None:
+        """Our own manifests, as kubectl renders them: agents and schedulers need no GPU."""
+        for folder in ("kubernetes", "gpushare", "hami"):
+            stream = self.cluster.place / f"{folder}.yaml"
+            stream.write_text(self.cluster.kubectl("kustomize", DEPLOY / folder))
+            said = self.lane.run(self.lane.bin / "gantry", "why", "manifest", stream, "--json")
+            pods = [json.loads(line) for line in said.stdout.splitlines()]
+            found = {(pod["broken"], pod["links"][0]["id"]) for pod in pods}
+            self.lane.equal(f"deploy/{folder} is infrastructure", (said.returncode, found), (0, {(None, "spec.infrastructure")}))
 
     def scheduling(self) -> None:
         self.pod_broken("nine of eight", gpu_pod("nine", 9, HOLD), "scheduling", "no node has that many", "ask for fewer")

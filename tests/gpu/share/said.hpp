@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <ctime>
 
-// A program that crashes says where: nobody has a debugger there.
+// A program that crashes says where: there is no debugger on that machine.
 inline void tell_where(int signal) {
   void* frames[64];
   backtrace_symbols_fd(frames, backtrace(frames, 64), STDERR_FILENO);
@@ -41,7 +41,7 @@ __attribute__((format(printf, 1, 2))) inline void say(const char* form, ...) {
   fflush(stdout);
 }
 
-// Until somebody writes a line; nobody there any more ends the program.
+// Waits for a line. The program ends when the writer has closed the pipe.
 inline void wait_for_a_line() {
   char line[256];
   if (fgets(line, sizeof line, stdin) == nullptr) exit(0);

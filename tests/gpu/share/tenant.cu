@@ -5,7 +5,8 @@
 //   load ROUNDS AT SECONDS [GRAPH]     busy from AT on, without ever waiting by itself; with GRAPH
 //   as
 //                                      graphs of so many kernels. {"bins": [...]}: kernels that
-//                                      ended in each 10 ms since AT, by the GPU's own clock
+//                                      ended in each 10 ms since AT, by the GPU's own clock;
+//                                      {"gaps": [[MS, LENGTH_MS], ...]}: when none ended for longer
 //   pause ROUNDS AT BUSY IDLE SECONDS  the same, but nothing between BUSY and IDLE seconds after AT
 //   requests ROUNDS EVERY_MS AT SECONDS  a kernel each EVERY_MS, and wait for it: p50, p99, max in
 //   ms launches COUNT                     {"ns": T}: empty kernels, from one launch to the next
@@ -84,7 +85,10 @@ struct Tenant {
     }
   }
 
-  void launch(int rounds) { work<<<kBlocks, kThreads, 0, stream>>>(rounds, ended, next, nullptr); }
+  void launch(int rounds) {
+    work<<<kBlocks, kThreads, 0, stream>>>(rounds, ended, next, nullptr);
+    MUST(cudaPeekAtLastError());
+  }
 
   void begin() {
     set_clock();
@@ -104,7 +108,18 @@ struct Tenant {
       const auto bin = static_cast<long>(std::floor(when / kBinMs));
       if (bin >= 0 && bin < static_cast<long>(bins.size())) ++bins[static_cast<std::size_t>(bin)];
     }
-    printf("{\"bin_ms\": %.0f, \"ran\": %u, \"bins\": [", kBinMs, ran);
+    std::vector<double> times;
+    for (unsigned i = 0; i < std::min<unsigned>(ran, kMost); ++i)
+      times.push_back(static_cast<double>(ended[i]) / 1e6 + clock_offset_ms - at);
+    std::sort(times.begin(), times.end());
+    printf("{\"bin_ms\": %.0f, \"ran\": %u, \"gaps\": [", kBinMs, ran);
+    const char* between = "";
+    for (std::size_t i = 1; i < times.size(); ++i) {
+      if (times[i] - times[i - 1] <= kBinMs) continue;
+      printf("%s[%.1f, %.1f]", between, times[i - 1], times[i] - times[i - 1]);
+      between = ", ";
+    }
+    printf("], \"bins\": [");
     for (std::size_t i = 0; i < bins.size(); ++i) printf("%s%d", i == 0 ? "" : ",", bins[i]);
     say("]}");
   }

@@ -9,7 +9,7 @@ import torch
 
 busy = True
 begun = threading.Event()
-taken = []  # PyTorch has 32 streams and hands them out again: nobody may capture on the busy one
+taken = []  # PyTorch has 32 streams and hands them out again: no capture may use the busy one
 
 
 def keep_busy():

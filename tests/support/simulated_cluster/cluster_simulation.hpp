@@ -86,7 +86,7 @@ class ClusterSimulation {
     Amounts counted;
   };
   struct Card {
-    std::string uuid;
+    model::GpuUuid uuid;
     Totals totals;
   };
   struct Node {

@@ -9,13 +9,13 @@
 namespace gantry::simulate {
 namespace {
 
-const podspec::CardInfo* card_of(const podspec::NodeInfo& facts, const std::string& uuid) {
+const podspec::CardInfo* card_of(const podspec::NodeInfo& facts, const model::GpuUuid& uuid) {
   const auto found = std::find_if(facts.cards.begin(), facts.cards.end(),
                                   [&](const podspec::CardInfo& card) { return card.uuid == uuid; });
   return found == facts.cards.end() ? nullptr : &*found;
 }
 
-bool alone_on(const podspec::Placement& placement, const std::string& uuid) {
+bool alone_on(const podspec::Placement& placement, const model::GpuUuid& uuid) {
   for (const auto& container : placement)
     for (const auto& part : container.parts)
       if (part.uuid == uuid && part.cores >= 100) return true;
@@ -39,8 +39,9 @@ Status ClusterSimulation::take(Pod& pod, Index node, podspec::Placement placemen
     const auto found = std::find_if(cards.begin(), cards.end(),
                                     [&](const Card& card) { return card.uuid == charge.uuid; });
     if (found == cards.end())
-      return Error(Errc::Internal, fmt::format("pod {} on {}, which node {} does not have",
-                                               pod.ask.uid, charge.uuid, nodes_[node].facts.name));
+      return Error(Errc::Internal,
+                   fmt::format("pod {} on {}, which node {} does not have", pod.ask.pod.uid,
+                               charge.uuid.text, nodes_[node].facts.name));
     pod.taken.push_back(
         {.card = static_cast<Index>(found - cards.begin()),
          .sums = {.mib = charge.mib, .cores = charge.cores, .slots = charge.slots}});
@@ -56,7 +57,7 @@ Status ClusterSimulation::bind(Pod& pod) {
   if (beyond(team.observed, team.totals.actual.mib, team.totals.actual.cores))
     return Error(Errc::Internal,
                  fmt::format("pod {}: namespace {} has {} of {} MiB, {} of {} % of time",
-                             pod.ask.uid, team.name_space, team.totals.actual.mib,
+                             pod.ask.pod.uid, team.name_space, team.totals.actual.mib,
                              team.observed.mib, team.totals.actual.cores, team.observed.cores));
   enqueue_event({.what = Event::EventKind::Pod, .number = pod.number});
   return {};
@@ -67,8 +68,8 @@ Status ClusterSimulation::check_card(const Pod& pod, const CardAllocation& taken
   const auto& node = nodes_[pod.node];
   const auto& [uuid, totals] = node.cards[taken.card];
   const auto wrong = [&](std::string_view what) {
-    return Error(Errc::Internal,
-                 fmt::format("pod {} on {} of {}: {}", pod.ask.uid, uuid, node.facts.name, what));
+    return Error(Errc::Internal, fmt::format("pod {} on {} of {}: {}", pod.ask.pod.uid, uuid.text,
+                                             node.facts.name, what));
   };
   const auto* card = card_of(node.observed, uuid);
   if (card == nullptr || !card->healthy) return wrong("no such healthy card");

@@ -82,7 +82,7 @@ Status ClusterSimulation::check_node(const Node& node) {
                                              node.facts.name, uses_.size(), node.cards.size()));
   for (const auto& use : uses_) {
     const auto card = std::find_if(node.cards.begin(), node.cards.end(),
-                                   [&](const Card& one) { return one.uuid == use.uuid; });
+                                   [&](const Card& one) { return one.uuid.text == use.uuid; });
     if (card == node.cards.end())
       return Error(Errc::Internal, fmt::format("{}: no such card", use.uuid));
     const auto& totals = card->totals;
@@ -117,8 +117,8 @@ Status ClusterSimulation::check_equal() {
     GANTRY_CHECK(check_node(node));
     for (const auto& [uuid, totals] : node.cards)
       if (totals.counted != totals.actual)
-        return Error(Errc::Internal, fmt::format("{}: {} MiB, {} %, {} slots have leaked", uuid,
-                                                 totals.counted.mib - totals.actual.mib,
+        return Error(Errc::Internal, fmt::format("{}: {} MiB, {} %, {} slots have leaked",
+                                                 uuid.text, totals.counted.mib - totals.actual.mib,
                                                  totals.counted.cores - totals.actual.cores,
                                                  totals.counted.slots - totals.actual.slots));
   }

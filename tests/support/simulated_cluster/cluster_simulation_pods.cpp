@@ -22,7 +22,7 @@ void ClusterSimulation::add_node(std::size_t number) {
   const bool mixed = number % 5 == 0;
   for (std::uint32_t i = 0; i < 8; ++i) {
     const auto kind = mixed ? (number / 5 + i / 4) % kCards.size() : number % kCards.size();
-    facts.cards.push_back({.uuid = fmt::format("GPU-{:04}-{}", number, i),
+    facts.cards.push_back({.uuid = {fmt::format("GPU-{:04}-{}", number, i)},
                            .index = i,
                            .mib = kCards[kind] * kGiB,
                            .model = kind == 0 ? "NVIDIA H200" : "NVIDIA A100",
@@ -54,9 +54,9 @@ placement::Quota ClusterSimulation::random_quota(std::uint64_t mib_percent,
 }
 
 podspec::PodRequest ClusterSimulation::random_request(Index number) {
-  podspec::PodRequest ask{.uid = fmt::format("uid-{}", number),
-                          .name_space = teams_[number % teams_.size()].name_space,
-                          .name = fmt::format("pod-{}", number),
+  podspec::PodRequest ask{.pod = {.uid = fmt::format("uid-{}", number),
+                                  .name_space = teams_[number % teams_.size()].name_space,
+                                  .name = fmt::format("pod-{}", number)},
                           .priority = static_cast<std::int32_t>(random_() % 3)};
   podspec::ContainerRequest main{
       .container = "main",
@@ -79,7 +79,7 @@ podspec::PodRequest ClusterSimulation::random_request(Index number) {
   if (kind >= 90) {
     auto init = main;
     init.container = "init";
-    init.phase = kind < 95 ? podspec::Phase::Init : podspec::Phase::Sidecar;
+    init.phase = kind < 95 ? model::ContainerPhase::Init : model::ContainerPhase::Sidecar;
     init.memory.value = 1 + random_() % 12;
     ask.containers.push_back(init);
   }

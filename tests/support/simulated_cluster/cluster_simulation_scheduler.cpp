@@ -49,9 +49,9 @@ void ClusterSimulation::remove_pod(Index number) {
 }
 
 void ClusterSimulation::release(Pod& pod) {
-  cluster_.release(pod.ask.uid);
+  cluster_.release(pod.ask.pod.uid);
   set_counted(pod, false);
-  if (options_.log) write({.kind = placement::LogEntry::Kind::Release, .name = pod.ask.uid});
+  if (options_.log) write({.kind = placement::LogEntry::Kind::Release, .name = pod.ask.pod.uid});
 }
 
 Status ClusterSimulation::reserve(Pod& pod, Index node) {

@@ -15,12 +15,12 @@ Status decide_again(Cluster& cluster, const LogEntry& step) {
   const auto decided = again ? std::optional(*again) : std::nullopt;
   if (decided == step.placement) return {};
   return Error(Errc::Internal,
-               fmt::format("pod {} on node {}: was {}, is now {}", step.ask.uid, step.name,
+               fmt::format("pod {} on node {}: was {}, is now {}", step.ask.pod.uid, step.name,
                            decision_text(step.placement), decision_text(decided)));
 }
 
 std::string tenant_text(const Tenant& tenant) {
-  return fmt::format(" {}:{}:{}:{}", tenant.uid, tenant.priority, tenant.mib, tenant.cores);
+  return fmt::format(" {}:{}:{}:{}", tenant.pod.uid, tenant.priority, tenant.mib, tenant.cores);
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ std::string to_string(const Cluster& cluster) {
     const auto view = cluster.view(name);
     text += fmt::format("{} unit {} whole {}\n", name, view.facts.unit_mib, view.facts.whole_gpus);
     for (const auto& card : view.cards) {
-      text += fmt::format("  {} {}/{} cores {} slots {}", card.facts.uuid, card.used_mib,
+      text += fmt::format("  {} {}/{} cores {} slots {}", card.facts.uuid.text, card.used_mib,
                           card.facts.mib, card.used_cores, card.used_slots);
       for (const auto& tenant : card.tenants) text += tenant_text(tenant);
       text += '\n';

@@ -2,6 +2,8 @@
 // The lines of the log:
 // {"step":"reserve","name":"node-1","ask":{...},"placement":{...}}
 #include "base/json/document.hpp"
+#include "base/json/writer.hpp"
+#include "gpu/model/enum_names.hpp"
 #include "support/simulated_cluster/decision_log.hpp"
 
 #include <fmt/format.h>
@@ -9,16 +11,14 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 namespace gantry::placement {
 namespace {
 
-using json::quote;
-
 constexpr std::array<std::string_view, 8> kKinds{"start", "node",  "node-gone", "pod",
                                                  "gone",  "quota", "reserve",   "release"};
 constexpr std::array<std::string_view, 3> kAmounts{"units", "mib", "percent"};
-constexpr std::array<std::string_view, 3> kPhases{"init", "sidecar", "main"};
 constexpr std::array<std::string_view, 3> kNear{"any", "numa", "links"};
 constexpr std::array<std::string_view, 2> kOrders{"pack", "spread"};
 constexpr std::array<std::string_view, 2> kContracts{"gpushare", "hami"};
@@ -49,50 +49,55 @@ Result<Number> number(const json::Value& value) {
   return static_cast<Number>(*read);
 }
 
-std::string list_text(const std::vector<std::string>& list) {
-  std::string text;
-  for (const auto& one : list) text += (text.empty() ? "" : ",") + quote(one);
-  return "[" + text + "]";
+void write_container(json::Writer& out, const podspec::ContainerRequest& asked) {
+  out.object([&] {
+    out.member("name", asked.container);
+    out.member("phase", to_string(asked.phase));
+    out.member("gpus", asked.gpus);
+    out.member("memory", asked.memory.value);
+    out.member("of", word(asked.memory.kind, kAmounts));
+    out.member("cores", asked.cores);
+    out.member("resource", asked.resource);
+  });
 }
 
-std::string to_json(const podspec::ContainerRequest& asked) {
-  return fmt::format(
-      R"({{"name":{},"phase":"{}","gpus":{},"memory":{},"of":"{}","cores":{},"resource":{}}})",
-      quote(asked.container), word(asked.phase, kPhases), asked.gpus, asked.memory.value,
-      word(asked.memory.kind, kAmounts), asked.cores, quote(asked.resource));
-}
-
-std::string to_json(const podspec::Affinity& affinity) {
-  auto text = fmt::format(R"({{"near":"{}")", word(affinity.topology, kNear));
+void write_affinity(json::Writer& out, const podspec::Affinity& affinity) {
   const auto list = [&](std::string_view key, const std::vector<std::string>& words) {
-    if (!words.empty()) text += fmt::format(R"(,"{}":{})", key, list_text(words));
+    if (!words.empty()) out.array(key, words);
   };
-  list("types", affinity.types);
-  list("not-types", affinity.excluded_types);
-  list("uuids", affinity.uuids);
-  list("not-uuids", affinity.excluded_uuids);
-  if (affinity.nodes) text += fmt::format(R"(,"nodes":"{}")", word(*affinity.nodes, kOrders));
-  if (affinity.gpus) text += fmt::format(R"(,"gpus":"{}")", word(*affinity.gpus, kOrders));
-  return text + "}";
+  out.object("wishes", [&] {
+    out.member("near", word(affinity.topology, kNear));
+    list("types", affinity.types);
+    list("not-types", affinity.excluded_types);
+    list("uuids", affinity.uuids);
+    list("not-uuids", affinity.excluded_uuids);
+    if (affinity.nodes) out.member("nodes", word(*affinity.nodes, kOrders));
+    if (affinity.gpus) out.member("gpus", word(*affinity.gpus, kOrders));
+  });
 }
 
-std::string to_json(const podspec::PodRequest& ask) {
-  std::string containers;
-  for (const auto& asked : ask.containers)
-    containers += (containers.empty() ? "" : ",") + to_json(asked);
-  return fmt::format(
-      R"({{"uid":{},"namespace":{},"name":{},"priority":{},"contract":"{}","containers":[{}],)"
-      R"("wishes":{},"share":{},"inits":{},"mains":{}}})",
-      quote(ask.uid), quote(ask.name_space), quote(ask.name), ask.priority,
-      word(ask.contract, kContracts), containers, to_json(ask.affinity), quote(ask.share_priority),
-      ask.init_containers, ask.main_containers);
+void write_request(json::Writer& out, const podspec::PodRequest& ask) {
+  out.object("ask", [&] {
+    out.member("uid", ask.pod.uid);
+    out.member("namespace", ask.pod.name_space);
+    out.member("name", ask.pod.name);
+    out.member("priority", ask.priority);
+    out.member("contract", word(ask.contract, kContracts));
+    out.array("containers", ask.containers,
+              [&](const auto& asked) { write_container(out, asked); });
+    write_affinity(out, ask.affinity);
+    out.member("share", ask.share_priority);
+    out.member("inits", ask.init_containers);
+    out.member("mains", ask.main_containers);
+  });
 }
 
 Result<podspec::ContainerRequest> parse_container(const json::Value& value) {
   podspec::ContainerRequest asked;
   asked.container = value["name"].string().value_or("");
   asked.resource = value["resource"].string().value_or("");
-  GANTRY_TRY(asked.phase, from_word<podspec::Phase>(value["phase"], kPhases));
+  GANTRY_TRY(asked.phase, from_word<model::ContainerPhase>(
+                              value["phase"], model::kEnumNames<model::ContainerPhase>));
   GANTRY_TRY(asked.memory.kind, from_word<podspec::Amount::Kind>(value["of"], kAmounts));
   GANTRY_TRY(asked.memory.value, number<std::uint64_t>(value["memory"]));
   GANTRY_TRY(asked.gpus, number<std::uint32_t>(value["gpus"]));
@@ -117,9 +122,9 @@ Result<podspec::Affinity> parse_affinity(const json::Value& value) {
 
 Result<podspec::PodRequest> parse_request(const json::Value& value) {
   podspec::PodRequest ask;
-  ask.uid = value["uid"].string().value_or("");
-  ask.name_space = value["namespace"].string().value_or("");
-  ask.name = value["name"].string().value_or("");
+  ask.pod.uid = value["uid"].string().value_or("");
+  ask.pod.name_space = value["namespace"].string().value_or("");
+  ask.pod.name = value["name"].string().value_or("");
   ask.share_priority = value["share"].string().value_or("");
   ask.priority = static_cast<std::int32_t>(value["priority"].i64().value_or(0));
   GANTRY_TRY(ask.contract, from_word<podspec::Contract>(value["contract"], kContracts));
@@ -135,11 +140,16 @@ Result<podspec::PodRequest> parse_request(const json::Value& value) {
 
 // In the form of a Node object, which podspec::parse_node reads.
 Result<podspec::NodeInfo> parse_node(const json::Value& value) {
-  GANTRY_TRY(const auto object,
-             json::Document::parse(fmt::format(
-                 R"({{"metadata":{{"name":{},"annotations":{{"{}":{}}}}}}})",
-                 quote(value["name"].string().value_or("")), podspec::kSharedGpusAnnotation,
-                 quote(value["facts"].string().value_or("")))));
+  json::Writer out;
+  out.object([&] {
+    out.object("metadata", [&] {
+      out.member("name", value["name"].string().value_or(""));
+      out.object("annotations", [&] {
+        out.member(podspec::kSharedGpusAnnotation, value["facts"].string().value_or(""));
+      });
+    });
+  });
+  GANTRY_TRY(const auto object, json::Document::parse(out.text()));
   GANTRY_TRY(auto facts, podspec::parse_node(object.root()));
   facts.address = value["address"].string().value_or("");
   facts.ready = value["ready"].boolean().value_or(true);
@@ -150,19 +160,26 @@ Result<podspec::NodeInfo> parse_node(const json::Value& value) {
 }  // namespace
 
 std::string to_string(const LogEntry& step) {
-  auto text = fmt::format(R"({{"step":"{}")", word(step.kind, kKinds));
-  const auto& name = step.kind == LogEntry::Kind::Node ? step.facts.name : step.name;
-  if (!name.empty()) text += fmt::format(R"(,"name":{})", quote(name));
-  if (step.kind == LogEntry::Kind::Node)
-    text += fmt::format(R"(,"facts":{},"address":{},"whole":{},"ready":{})",
-                        quote(podspec::to_json(step.facts)), quote(step.facts.address),
-                        step.facts.whole_gpus, step.facts.ready);
-  if (step.kind == LogEntry::Kind::Pod || step.kind == LogEntry::Kind::Reserve)
-    text += fmt::format(R"(,"ask":{})", to_json(step.ask));
-  if (step.placement) text += fmt::format(R"(,"placement":{})", podspec::to_json(*step.placement));
-  if (step.kind == LogEntry::Kind::Quota)
-    text += fmt::format(R"(,"mib":{},"cores":{})", step.quota.mib, step.quota.cores);
-  return text + "}";
+  using Kind = LogEntry::Kind;
+  const auto& name = step.kind == Kind::Node ? step.facts.name : step.name;
+  json::Writer out;
+  out.object([&] {
+    out.member("step", word(step.kind, kKinds));
+    if (!name.empty()) out.member("name", name);
+    if (step.kind == Kind::Node) {
+      out.member("facts", podspec::to_json(step.facts));
+      out.member("address", step.facts.address);
+      out.member("whole", step.facts.whole_gpus);
+      out.member("ready", step.facts.ready);
+    }
+    if (step.kind == Kind::Pod || step.kind == Kind::Reserve) write_request(out, step.ask);
+    if (step.placement) out.raw_member("placement", podspec::to_json(*step.placement));
+    if (step.kind == Kind::Quota) {
+      out.member("mib", step.quota.mib);
+      out.member("cores", step.quota.cores);
+    }
+  });
+  return std::move(out).text();
 }
 
 Result<LogEntry> parse_log_entry(std::string_view line) {

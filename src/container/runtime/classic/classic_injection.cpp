@@ -3,6 +3,7 @@
 
 #include "base/core/text.hpp"
 #include "base/sys/child.hpp"
+#include "container/plan/driver_paths.hpp"
 #include "container/rootfs/loader_config.hpp"
 #include "container/runtime/hook/cdi_hook.hpp"
 
@@ -55,14 +56,26 @@ Status not_the_host(const rootfs::Root& root) {
   return {};
 }
 
-Status bind_all(const rootfs::Root& root, const std::vector<OpenBind>& opened) {
+// In a root that cannot be written, mount points cannot be created. A GPU works without single
+// files and without the driver's programs.
+bool may_be_left_out(const SourceBind& bind, int source, const Error& why) {
+  struct stat st {};
+  if (why.sys_errno() != EROFS || ::fstat(source, &st) != 0) return false;
+  return S_ISREG(st.st_mode) || S_ISSOCK(st.st_mode) ||
+         bind.target == plan::kContainerProgramDirectory;
+}
+
+Status bind_all(const rootfs::Root& root, const std::vector<OpenBind>& opened,
+                std::vector<std::string>& notes) {
   GANTRY_TRY(const auto shared, rootfs::shared_mounts().in("mount error"));
   for (const auto& [bind, source] : opened) {
     auto options = bind->options;
     options.avoid = &shared;
     auto bound = rootfs::bind(root, source.get(), bind->target, options);
-    if (!bound.ok())
+    if (bound.ok()) continue;
+    if (!may_be_left_out(*bind, source.get(), bound.error()))
       return std::move(bound).error().in(fmt::format("mount error: {}", bind->source));
+    notes.push_back(fmt::format("{} is left out: {}", bind->target, bound.error().text()));
   }
   return {};
 }
@@ -86,7 +99,7 @@ Status find_libraries(const rootfs::Root& root, const ClassicInjection& work,
       fmt::format("the loader's cache is unchanged ({}); the libraries are mounted "
                   "in the loader's default directories",
                   found.error().text()));
-  return bind_all(root, otherwise);
+  return bind_all(root, otherwise, notes);
 }
 
 // These files are optional: if they cannot be written, the container still starts.
@@ -122,7 +135,7 @@ Result<std::vector<std::string>> inject_inside(const ContainerProcess& process,
   GANTRY_CHECK(not_the_host(root).in("container error"));
   GANTRY_CHECK(process.enter_user().in("container error"));
   std::vector<std::string> notes;
-  GANTRY_CHECK(bind_all(root, binds));
+  GANTRY_CHECK(bind_all(root, binds, notes));
   GANTRY_CHECK(find_libraries(root, work, otherwise, notes));
   GANTRY_CHECK(put_files(root, work, notes));
   GANTRY_CHECK(hide_params(root, work, notes));

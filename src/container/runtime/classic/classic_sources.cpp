@@ -23,7 +23,7 @@ Result<struct stat> look(const std::string& path) {
     const int err = errno;
     auto error = Error::sys(err, fmt::format("open {}", path));
     if (err != ENOENT) return error;
-    return Error(Errc::NotFound, error.text() + "; run `gantry cdi refresh`");
+    return std::move(error).advise("run `gantry cdi refresh`");
   }
   return st;
 }
@@ -74,8 +74,8 @@ Result<ClassicInjection> check_sources(const model::ContainerEdits& edits, NodeB
   for (const auto& node : edits.nodes) {
     GANTRY_TRY(const struct stat st, look(node.host_path));
     if (!S_ISCHR(st.st_mode)) {
-      return Error(Errc::Invalid, fmt::format("{} is not a character device; run `gantry doctor`",
-                                              node.host_path));
+      return Error(Errc::Invalid, fmt::format("{} is not a character device", node.host_path))
+          .advise("run `gantry doctor`");
     }
     work.rules.push_back({.major = major(st.st_rdev), .minor = minor(st.st_rdev)});
     if (nodes == NodeBinds::Make) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "base/log/log.hpp"
 #include "base/sys/host.hpp"
 #include "container/runtime/classic/configure_options.hpp"
 #include "container/runtime/injection/machine.hpp"
@@ -14,15 +15,8 @@
 
 namespace gantry::runtime {
 
-// Writes lines to the file of --debug. Ignores write errors.
-class DebugLog {
- public:
-  explicit DebugLog(std::string file) : file_(std::move(file)) {}
-  void write(std::string_view text) const;
-
- private:
-  std::string file_;
-};
+// The component of its lines in the file of --debug.
+inline constexpr std::string_view kConfigureComponent = "configure";
 
 // The edits for the container, and the mounts that its loader needs in either case.
 struct ConfigurePlan {
@@ -33,8 +27,11 @@ struct ConfigurePlan {
 
 // Errors start with upstream's stage: initialization, device, requirement, detection.
 Result<ConfigurePlan> plan_configure(const sys::Host& host, const ConfigureOptions& options,
-                                     const RefreshFunction& refresh, const DebugLog& log);
+                                     const RefreshFunction& refresh, const Log& log);
 
-Status configure(const ConfigureOptions& options, const DebugLog& log);
+Status configure(const ConfigureOptions& options, const Log& log);
+
+// The lines for stderr. An error without its own remedy points to `gantry doctor`.
+std::string describe_failure(const Error& error);
 
 }  // namespace gantry::runtime

@@ -41,10 +41,11 @@ Result<Machine> machine_with(const sys::Host& host, const model::ContainerReques
 }  // namespace
 
 Result<ConfigurePlan> plan_configure(const sys::Host& host, const ConfigureOptions& options,
-                                     const RefreshFunction& refresh, const DebugLog& log) {
+                                     const RefreshFunction& refresh, const Log& log) {
   const auto& request = options.request;
   GANTRY_TRY(const Machine machine, machine_with(host, request, refresh));
-  for (const auto& note : machine.notes) log.write(note);
+  for (const auto& note : machine.notes)
+    log.info(kConfigureComponent, "machine is limited", {{"why", note}});
   GANTRY_TRY(const auto selection,
              plan::select(machine.inventory, request.devices).in("device error"));
   GANTRY_CHECK(plan::check_requirements(request.requirements, machine.inventory, selection.devices)

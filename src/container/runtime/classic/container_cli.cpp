@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/core/printable.hpp"
-#include "base/core/text.hpp"
 #include "container/runtime/classic/configure.hpp"
 #include "container/runtime/persona/entry_points.hpp"
 #include "container/runtime/persona/exec_gantry.hpp"
 #include "container/runtime/persona/harden.hpp"
+
+#include <fcntl.h>
 
 #include <fmt/format.h>
 
@@ -13,11 +13,8 @@
 namespace gantry::runtime {
 namespace {
 
-int fail(std::string_view text) {
-  fmt::print(stderr, "nvidia-container-cli: {}\n", printable(text));
-  if (!contains(text, "`")) {
-    fmt::print(stderr, "Run `gantry doctor` for the cause and the remedy.\n");
-  }
+int print_failure(const Error& error) {
+  fmt::print(stderr, "{}", describe_failure(error));
   return 1;
 }
 
@@ -27,15 +24,17 @@ int configure_main(std::span<const std::string> arguments) {
     return 0;
   }
   harden();
-  const auto options = parse_configure(arguments);
+  auto options = parse_configure(arguments);
   if (!options.ok()) {
-    return fail(options.error().text() + "; try `nvidia-container-cli configure --help`");
+    return print_failure(
+        std::move(options).error().advise("try `nvidia-container-cli configure --help`"));
   }
-  const DebugLog log(options->debug_file);
+  const Log log(LogForm::ContainerCli, 0,
+                append_to_file(options->debug_file, O_NOFOLLOW | O_NONBLOCK));
   const auto done = configure(*options, log);
   if (done.ok()) return 0;
-  log.write(done.error().text());
-  return fail(done.error().text());
+  log.write(LogLevel::Error, kConfigureComponent, done.error().text());
+  return print_failure(done.error());
 }
 
 }  // namespace

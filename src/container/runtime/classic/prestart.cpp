@@ -39,11 +39,12 @@ bool is_switch(std::string_view name, std::string_view argument) {
 }
 
 // GPUs may have CDI names; CDI devices of other tools cannot be mounted here.
-Result<std::vector<std::string>> device_ids(const model::ContainerRequest& request) {
+Result<std::vector<std::string>> device_ids(const model::ContainerRequest& request,
+                                            const config::Settings& settings) {
   auto ids = request.devices;
   for (const auto& name : request.cdi_devices) {
     const auto parts = oci::split_qualified_name(name);
-    if (parts.kind != kOurKind) {
+    if (parts.kind != kOurKind && parts.kind != settings.runtime.cdi_default_kind) {
       return Error(Errc::Unsupported,
                    fmt::format("a prestart hook cannot add {}; start the container with "
                                "nvidia-container-runtime or with an engine that supports CDI",
@@ -76,7 +77,8 @@ Result<oci::Container> container_of(const oci::State& state, const config::Setti
   GANTRY_TRY(const auto here, sys::Host::at("/"));
   const auto path = state.bundle + "/config.json";
   GANTRY_TRY(auto text, here.read(path, json::kSizeLimit));
-  GANTRY_TRY(const auto document, json::Document::parse(std::move(text)).in(path));
+  GANTRY_TRY(const auto document,
+             json::Document::parse(std::move(text), json::Encoding::Any).in(path));
   return oci::parse_container(document, settings.gantry.pod_cgroups).in(path);
 }
 
@@ -134,7 +136,7 @@ Result<std::vector<std::string>> configure_arguments(const model::ContainerReque
   words.push_back("--cuda-compat-mode=" + settings.runtime.legacy_cuda_compat_mode);
   if (!cli.ldconfig.empty()) words.push_back("--ldconfig=" + cli.ldconfig);
   if (cli.no_cgroups) words.emplace_back("--no-cgroups");
-  GANTRY_TRY(const auto ids, device_ids(request));
+  GANTRY_TRY(const auto ids, device_ids(request, settings));
   const bool some = !ids.empty() && ids != std::vector<std::string>{"none"};
   if (some) words.push_back(fmt::format("--device={}", fmt::join(ids, ",")));
   if (request.mig_config) words.emplace_back("--mig-config=all");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/runtime/hook/cdi_hook.hpp"
 
+#include "base/log/log.hpp"
 #include "base/sys/descriptor.hpp"
 #include "container/oci/container.hpp"
 #include "container/oci/state.hpp"
@@ -158,7 +159,7 @@ Result<json::Document> read_config(const std::string& bundle) {
   const sys::UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid()) return Error::sys(errno, fmt::format("open {}", file));
   GANTRY_TRY(auto text, sys::read_regular(fd.get(), json::kSizeLimit, file));
-  return json::Document::parse(std::move(text)).in(file);
+  return json::Document::parse(std::move(text), json::Encoding::Any).in(file);
 }
 
 // The root's path from the engine: crun's state, else config.json.
@@ -166,6 +167,11 @@ Result<std::string> container_root(const oci::State& state) {
   if (!state.root.empty()) return oci::root_path(state.bundle, state.root);
   GANTRY_TRY(const auto document, read_config(state.bundle));
   return oci::root_path(state.bundle, document["root"]["path"].string().value_or(""));
+}
+
+// The format of NVIDIA's hooks. Runtimes show the lines to their users as they are.
+Log hook_log() {
+  return Log(LogForm::Logrus);
 }
 
 Status run_on(const CdiHook& hook, const Call& call) {
@@ -182,7 +188,7 @@ Status run_on(const CdiHook& hook, const Call& call) {
   auto status = hook.run(call.arguments, place);
   if (!call.quiet) {
     for (const auto& warning : place.warnings)
-      say("warning", fmt::format("{}: {}", hook.name, warning));
+      hook_log().write(LogLevel::Warning, "", fmt::format("{}: {}", hook.name, warning));
   }
   return status;
 }
@@ -239,20 +245,22 @@ int run_cdi_hook(const std::vector<std::string_view>& words) {
   const auto* hook = find_hook(call.hook);
   if (hook == nullptr) {
     if (!call.quiet) {
-      say("warning", call.hook.empty() ? std::string("No CDI hook specified")
-                                       : fmt::format("Unsupported CDI hook: {}", call.hook));
+      hook_log().write(LogLevel::Warning, "",
+                       call.hook.empty() ? std::string("No CDI hook specified")
+                                         : fmt::format("Unsupported CDI hook: {}", call.hook));
     }
     return 0;
   }
   if (!call.unknown.empty()) {
-    say("error",
+    hook_log().write(
+        LogLevel::Error, "",
         fmt::format("{}: no flag --{}; see nvidia-cdi-hook --help", hook->name, call.unknown));
     return 1;
   }
   if (hook->name == "noop") return 0;  // for tests of the command line: needs no container
   const auto status = run_on(*hook, call);
   if (status.ok()) return 0;
-  say("error", fmt::format("{}: {}", hook->name, status.error().text()));
+  hook_log().write(LogLevel::Error, "", fmt::format("{}: {}", hook->name, status.error().text()));
   return 1;
 }
 

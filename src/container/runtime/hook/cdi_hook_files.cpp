@@ -104,6 +104,7 @@ Status disable_device_node_modification(const HookArguments&, HookContext& place
 Status update_application_profile(const HookArguments&, HookContext& place) {
   const auto mask = gpu_mask(place);
   if (mask == 0) return {};
+  // The driver's own dialect of JSON, with a hexadecimal number.
   const auto text = fmt::format(
       "{{\"profiles\":[{{\"name\":\"_container_\",\"settings\":[\"EGLVisibleDGPUDevices\",{:#x}]}}]"
       ","

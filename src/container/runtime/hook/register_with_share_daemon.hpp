@@ -6,14 +6,17 @@
 #include "base/core/result.hpp"
 #include "base/sys/host.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
 namespace gantry::runtime {
 
-// Denied if this user may not ask the daemon; NotFound, with what helps, if the daemon does not run
-// or there is no such share.
-Status register_with_share_daemon(const sys::Host& host, const std::string& share,
-                                  std::uint64_t pid);
+// Denied if this user may not ask the daemon; NotFound, with what helps, if there is no such share.
+// If there is, but its daemon does not answer, waits until the watchdog has started it again; Busy
+// after `restart`.
+Status register_with_share_daemon(
+    const sys::Host& host, const std::string& share, std::uint64_t pid,
+    std::chrono::milliseconds restart = std::chrono::milliseconds(1'500));
 
 }  // namespace gantry::runtime

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "base/json/writer.hpp"
 #include "base/sys/host.hpp"
 #include "gpu/model/container_edits.hpp"
 
@@ -26,6 +27,7 @@ struct ContainerRecord {
 };
 
 std::string to_json(const ContainerRecord& record);
+void write_members(json::Writer& out, const ContainerRecord& record);  // inside an object
 Result<ContainerRecord> container_record_from_json(std::string_view text);
 
 inline constexpr std::string_view kContainerRecords = "/run/gantry/containers";

@@ -1,71 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json/document.hpp"
+#include "base/json/writer.hpp"
 #include "container/runtime/injection/container_record.hpp"
-
-#include <fmt/format.h>
-
-#include <functional>
 
 namespace gantry::runtime {
 namespace {
 
-using json::quote;
 using json::Value;
 
-template <class T>
-std::string array(const std::vector<T>& items, const std::function<std::string(const T&)>& text) {
-  std::string result = "[";
-  for (const auto& item : items) result += (result.size() > 1 ? "," : "") + text(item);
-  return result + "]";
+void write_node(json::Writer& out, const model::DeviceNodeEdit& node) {
+  out.object([&] {
+    out.member("path", node.path);
+    out.member("host_path", node.host_path);
+    out.member("major", node.major);
+    out.member("minor", node.minor);
+    out.member("mode", node.mode);
+    out.member("gid", node.gid);
+    out.member("permissions", node.permissions);
+    out.member("why", node.why);
+  });
 }
 
-std::string array(const std::vector<std::string>& items) {
-  return array<std::string>(items, [](const std::string& item) { return quote(item); });
+void write_mount(json::Writer& out, const model::MountEdit& mount) {
+  out.object([&] {
+    out.member("host_path", mount.host_path);
+    out.member("container_path", mount.container_path);
+    out.array("options", mount.options);
+    out.member("why", mount.why);
+  });
 }
 
-std::string number(const std::optional<std::uint32_t>& value) {
-  return value ? fmt::to_string(*value) : "null";
+void write_hook(json::Writer& out, const model::HookEdit& hook) {
+  out.object([&] {
+    out.member("stage", hook.stage);
+    out.member("path", hook.path);
+    out.array("args", hook.args);
+    out.array("env", hook.env);
+    out.member("why", hook.why);
+  });
 }
 
-std::string node_text(const model::DeviceNodeEdit& node) {
-  return fmt::format(
-      R"({{"path":{},"host_path":{},"major":{},"minor":{},"mode":{},"gid":{},"permissions":{},"why":{}}})",
-      quote(node.path), quote(node.host_path), number(node.major), number(node.minor),
-      number(node.mode), number(node.gid), quote(node.permissions), quote(node.why));
+void write_library(json::Writer& out, const model::LibraryEdit& library) {
+  out.object([&] {
+    out.member("name", library.name);
+    out.member("path", library.path);
+    out.member("is_32bit", library.is_32bit);
+  });
 }
 
-std::string mount_text(const model::MountEdit& mount) {
-  return fmt::format(R"({{"host_path":{},"container_path":{},"options":{},"why":{}}})",
-                     quote(mount.host_path), quote(mount.container_path), array(mount.options),
-                     quote(mount.why));
+void write_file(json::Writer& out, const model::FileEdit& file) {
+  out.object([&] {
+    out.member("path", file.path);
+    out.member("content", file.content);
+    out.member("mode", file.mode);
+    out.member("why", file.why);
+  });
 }
 
-std::string hook_text(const model::HookEdit& hook) {
-  return fmt::format(R"({{"stage":{},"path":{},"args":{},"env":{},"why":{}}})", quote(hook.stage),
-                     quote(hook.path), array(hook.args), array(hook.env), quote(hook.why));
-}
-
-std::string library_text(const model::LibraryEdit& library) {
-  return fmt::format(R"({{"name":{},"path":{},"is_32bit":{}}})", quote(library.name),
-                     quote(library.path), library.is_32bit);
-}
-
-std::string file_text(const model::FileEdit& file) {
-  return fmt::format(R"({{"path":{},"content":{},"mode":{},"why":{}}})", quote(file.path),
-                     quote(file.content), file.mode, quote(file.why));
-}
-
-std::string edits_text(const model::ContainerEdits& edits) {
-  return fmt::format(
-      R"({{"nodes":{},"mounts":{},"env":{},"hooks":{},"libraries":{},"files":{},"additional_gids":{},"notes":{}}})",
-      array<model::DeviceNodeEdit>(edits.nodes, node_text),
-      array<model::MountEdit>(edits.mounts, mount_text), array(edits.env),
-      array<model::HookEdit>(edits.hooks, hook_text),
-      array<model::LibraryEdit>(edits.libraries, library_text),
-      array<model::FileEdit>(edits.files, file_text),
-      array<std::uint32_t>(edits.additional_gids,
-                           [](const std::uint32_t& gid) { return fmt::to_string(gid); }),
-      array(edits.notes));
+void write_edits(json::Writer& out, const model::ContainerEdits& edits) {
+  out.object("edits", [&] {
+    out.array("nodes", edits.nodes, [&](const auto& node) { write_node(out, node); });
+    out.array("mounts", edits.mounts, [&](const auto& mount) { write_mount(out, mount); });
+    out.array("env", edits.env);
+    out.array("hooks", edits.hooks, [&](const auto& hook) { write_hook(out, hook); });
+    out.array("libraries", edits.libraries,
+              [&](const auto& library) { write_library(out, library); });
+    out.array("files", edits.files, [&](const auto& file) { write_file(out, file); });
+    out.array("additional_gids", edits.additional_gids);
+    out.array("notes", edits.notes);
+  });
 }
 
 std::string word(Value value) {
@@ -116,12 +119,21 @@ model::ContainerEdits edits_from(Value value) {
 
 }  // namespace
 
+void write_members(json::Writer& out, const ContainerRecord& record) {
+  out.member("id", record.id);
+  out.member("bundle", record.bundle);
+  out.member("state", record.state);
+  out.member("flavour", record.flavour);
+  out.array("asked", record.asked);
+  out.array("decided", record.decided);
+  out.array("notes", record.notes);
+  write_edits(out, record.edits);
+}
+
 std::string to_json(const ContainerRecord& record) {
-  return fmt::format(
-      R"({{"id":{},"bundle":{},"state":{},"flavour":{},"asked":{},"decided":{},"notes":{},"edits":{}}})"
-      "\n",
-      quote(record.id), quote(record.bundle), quote(record.state), quote(record.flavour),
-      array(record.asked), array(record.decided), array(record.notes), edits_text(record.edits));
+  json::Writer out;
+  out.object([&] { write_members(out, record); });
+  return out.text() + "\n";
 }
 
 Result<ContainerRecord> container_record_from_json(std::string_view text) {

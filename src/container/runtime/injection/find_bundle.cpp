@@ -66,7 +66,7 @@ std::vector<std::string> directories(const sys::Host& host, std::string_view pat
 
 // runc has it in its labels ("bundle=/path"), crun in a separate field.
 std::string bundle_in_state(const std::string& text) {
-  const auto state = json::Document::parse(text);
+  const auto state = json::Document::parse(text, json::Encoding::Any);
   if (!state.ok()) return {};
   if (auto bundle = (*state)["bundle"].string()) return *bundle;
   for (const auto& label : (*state)["config"]["labels"].strings()) {
@@ -136,7 +136,7 @@ class Search {
   std::optional<json::Document> read(const std::string& path) const {
     auto text = host_.read(path, kFileLimit);
     if (!text.ok()) return std::nullopt;
-    auto document = json::Document::parse(*std::move(text));
+    auto document = json::Document::parse(*std::move(text), json::Encoding::Any);
     if (!document.ok()) return std::nullopt;
     return *std::move(document);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/runtime/injection/injection.hpp"
 
-#include "container/cdi/registry.hpp"
+#include "base/core/text.hpp"
 #include "container/grants/grants.hpp"
 #include "container/plan/device_selection.hpp"
 #include "container/runtime/injection/low_level_runtime.hpp"
@@ -125,22 +125,46 @@ Status Injector::check_known(const model::ContainerRequest& request, const Machi
   return {};
 }
 
-Result<model::ContainerEdits> Injector::gpu_edits(const model::ContainerRequest& request,
-                                                  Flavour flavour) {
-  GANTRY_TRY(const auto* known, machine());
-  GANTRY_CHECK(check_known(request, *known));
-  // procfs has no library names to merge.
-  if (known->from_procfs && flavour == Flavour::Shim) flavour = Flavour::NoHooks;
+plan::PlanOptions Injector::plan_options(Flavour flavour) const {
   const auto& settings = context_.settings;
   const bool no_groups = settings.features.no_additional_gids_for_device_nodes ||
                          config::has_feature_flag(settings, "no-additional-gids-for-device-nodes");
   plan::PlanOptions options{
       .flavour = flavour,
       .engine_root = engine_root(context_.host),
-      .prepared = known->prepared.directory,
       .groups = no_groups ? plan::AdditionalGroups::None : plan::AdditionalGroups::AllNodes,
-      .sockets = !config::has_feature_flag(settings, "disable-ipc-discoverer")};
+      .sockets = !config::has_feature_flag(settings, "disable-ipc-discoverer"),
+      .node_hook = !config::has_disabled_hook(settings, "disable-device-node-modification")};
   if (auto hook = cdi_hook(settings); !hook.empty()) options.hook_path = std::move(hook);
+  return options;
+}
+
+// Only where it has an effect: a hook is a process more for each container.
+void Injector::add_node_hook(const oci::Container& container, Injection& injection) const {
+  const auto options = plan_options(injection.flavour);
+  const auto params = context_.host.read("/proc/driver/nvidia/params");
+  if (!container.can_create_nodes || !options.node_hook || injection.edits.nodes.empty() ||
+      !params.ok() || !contains(*params, "ModifyDeviceFiles: 1")) {
+    return;
+  }
+  auto& hooks = injection.edits.hooks;
+  auto hook = plan::node_creation_hook(options);
+  // Another tool's specification may have the same hook.
+  const bool is_there = std::any_of(hooks.begin(), hooks.end(), [&](const model::HookEdit& other) {
+    return std::find(other.args.begin(), other.args.end(), hook.args[1]) != other.args.end();
+  });
+  if (!is_there) hooks.push_back(std::move(hook));
+}
+
+Result<model::ContainerEdits> Injector::gpu_edits(const model::ContainerRequest& request,
+                                                  Flavour flavour) {
+  GANTRY_TRY(const auto* known, machine());
+  GANTRY_CHECK(check_known(request, *known));
+  // procfs has no library names to merge.
+  if (known->from_procfs && flavour == Flavour::Shim) flavour = Flavour::NoHooks;
+  auto options = plan_options(flavour);
+  options.prepared = known->prepared.directory;
+  options.node_hook = false;  // add_node_hook() knows the container
   GANTRY_TRY(auto edits, plan::edits_for(known->inventory, request, options));
   GANTRY_CHECK(fill_device_numbers(context_.host, options.engine_root, edits));
   if (options.groups != plan::AdditionalGroups::None)
@@ -148,37 +172,9 @@ Result<model::ContainerEdits> Injector::gpu_edits(const model::ContainerRequest&
   return edits;
 }
 
-// Another tool's specification may define names of our kind that no GPU has. Every device that
-// `gantry cdi list` shows can be requested.
-std::optional<model::ContainerRequest> Injector::with_cdi_names(
-    const model::ContainerRequest& request) const {
-  const auto& runtime = context_.settings.runtime;
-  const auto registry = cdi::Registry::load(context_.host, runtime.cdi_spec_dirs);
-  auto changed = request;
-  std::erase_if(changed.devices, [&](const std::string& id) {
-    auto name = fmt::format("{}={}", runtime.cdi_default_kind, id);
-    if (!registry.devices().contains(name)) return false;
-    if (machine_ && plan::select_one(machine_->inventory, id).ok()) return false;
-    changed.cdi_devices.push_back(std::move(name));
-    return true;
-  });
-  if (changed.devices.size() == request.devices.size()) return std::nullopt;
-  return changed;
-}
-
-Status Injector::add_cdi_edits(const model::ContainerRequest& request,
-                               model::ContainerEdits& edits) const {
-  if (request.cdi_devices.empty()) return {};
-  const auto registry = cdi::Registry::load(context_.host, context_.settings.runtime.cdi_spec_dirs);
-  GANTRY_TRY(auto foreign, registry.edits_for(request.cdi_devices));
-  // Specifications of a simulated machine already have its root before their paths.
-  GANTRY_CHECK(fill_device_numbers(context_.host, engine_root(context_.host), foreign));
-  plan::append(edits, foreign);
-  return {};
-}
-
-Result<model::ContainerEdits> Injector::edits_with(const model::ContainerRequest& request,
+Result<model::ContainerEdits> Injector::edits_with(const model::ContainerRequest& asked,
                                                    Flavour flavour) {
+  GANTRY_TRY(const auto request, resolve_gpu_names(asked));
   model::ContainerEdits edits;
   const bool wants_gpus = !request.devices.empty() || !request.imex_channels.empty() ||
                           !request.groups.empty() || request.mig_config || request.mig_monitor;
@@ -197,7 +193,7 @@ Result<model::ContainerEdits> Injector::edits_with(const model::ContainerRequest
     }
     GANTRY_TRY(edits, std::move(planned));
   }
-  GANTRY_CHECK(add_cdi_edits(request, edits));
+  GANTRY_CHECK(add_cdi_edits(request, flavour, edits));
   return edits;
 }
 
@@ -205,12 +201,28 @@ Result<oci::Decision> Injector::decide(const oci::Container& container) {
   return oci::decide_request(container, context_.settings, lookups());
 }
 
-Result<Injection> Injector::plan(oci::Decision decision) {
+// An image is made for many machines: a device group that this one lacks does not stop it.
+void Injector::drop_missing_groups(oci::Decision& decision) {
+  if (decision.request.groups.empty()) return;
+  const auto known = machine();
+  if (!known.ok()) return;  // edits_with() reports it
+  std::erase_if(decision.request.groups, [&](model::DeviceGroup group) {
+    const auto edits = plan::group_edits((*known)->inventory, group, {});
+    if (edits.ok()) return false;
+    decision.warnings.push_back(fmt::format(
+        "{}, then `gantry cdi refresh`; the container starts without it", edits.error().text()));
+    return true;
+  });
+}
+
+Result<Injection> Injector::plan(oci::Decision decision, const oci::Container& container) {
   Injection injection{.decision = std::move(decision)};
+  drop_missing_groups(injection.decision);
   const auto& request = injection.decision.request;
   if (request.is_empty()) return injection;
   injection.flavour = wanted_flavour(context_.settings);
   GANTRY_TRY(injection.edits, edits_with(request, injection.flavour));
+  add_node_hook(container, injection);
   if (machine_) {
     injection.driver_version = machine_->inventory.driver.version;
     injection.cuda_version = machine_->inventory.driver.cuda_version;

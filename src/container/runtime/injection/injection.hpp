@@ -42,21 +42,33 @@ class Injector {
   Result<oci::Decision> decide(const oci::Container& container);
 
   // Errors say what was requested and what exists.
-  Result<Injection> plan(oci::Decision decision);
+  Result<Injection> plan(oci::Decision decision, const oci::Container& container);
 
   // The same container with another flavour, for when the image's loader cache cannot be changed.
-  Result<model::ContainerEdits> edits_with(const model::ContainerRequest& request,
+  Result<model::ContainerEdits> edits_with(const model::ContainerRequest& asked,
                                            plan::Flavour flavour);
 
  private:
   Result<const Machine*> machine();
+  void drop_missing_groups(oci::Decision& decision);
+  plan::PlanOptions plan_options(plan::Flavour flavour) const;
+  void add_node_hook(const oci::Container& container, Injection& injection) const;
   Result<model::ContainerEdits> gpu_edits(const model::ContainerRequest& request,
                                           plan::Flavour flavour);
+  // The CDI names of GPUs in a request.
+  std::vector<std::string> gpu_names(const model::ContainerRequest& request) const;
+  Status check_requirements(const model::ContainerRequest& request,
+                            const std::vector<std::string>& names);
+  // The request with the CDI names of GPUs that no specification has as GPUs, to be planned like
+  // those of the specification that `gantry cdi refresh` would write.
+  Result<model::ContainerRequest> resolve_gpu_names(const model::ContainerRequest& asked);
   // The request with the devices that only a CDI specification knows as CDI devices; nullopt if
   // there are none.
   std::optional<model::ContainerRequest> with_cdi_names(
       const model::ContainerRequest& request) const;
-  Status add_cdi_edits(const model::ContainerRequest& request, model::ContainerEdits& edits) const;
+  Status add_cdi_edits(const model::ContainerRequest& request, plan::Flavour flavour,
+                       model::ContainerEdits& edits);
+  Status add_loader_edits(model::ContainerEdits& edits);
   Status check_known(const model::ContainerRequest& request, const Machine& machine) const;
   oci::RequestLookups lookups();
 

@@ -89,8 +89,8 @@ Result<Machine> open_machine(const sys::Host& host, const RefreshFunction& refre
   if (machine.ok()) return machine;
   const auto reason = machine.error();
   if (!host.exists(procfs::kVersionPath)) {
-    return Error(Errc::NotFound,
-                 "GPUs were requested, but the NVIDIA driver is not loaded; run `gantry doctor`");
+    return Error(Errc::NotFound, "GPUs were requested, but the NVIDIA driver is not loaded")
+        .advise("run `gantry doctor`");
   }
   const auto refreshed = refresh();
   if (refreshed.ok()) {
@@ -104,15 +104,17 @@ Result<Machine> open_machine(const sys::Host& host, const RefreshFunction& refre
   const auto& latest = refreshed.ok() ? machine.error() : refreshed.error();
   // Another user could change what containers get: fail instead of using the fallback.
   if (reason.code() == Errc::Denied) {
-    return Error(Errc::Denied, fmt::format("{}, then run `gantry cdi refresh` (tried: {})",
-                                           reason.text(), latest.text()));
+    const auto then = fmt::format(", then run `gantry cdi refresh` (tried: {})", latest.text());
+    if (reason.remedy().empty()) return Error(Errc::Denied, reason.text() + then);
+    return Error(Errc::Denied, reason.cause()).advise(reason.remedy() + then);
   }
   auto fallback = machine_from_procfs(host, latest);
   if (fallback.ok()) return fallback;
   return Error(Errc::NotFound,
                fmt::format("there is no valid inventory of this machine ({}), and a refresh failed "
-                           "({}); run `gantry cdi refresh`",
-                           reason.text(), latest.text()));
+                           "({})",
+                           reason.text(), latest.text()))
+      .advise("run `gantry cdi refresh`");
 }
 
 Status refresh_by_gantry(const std::string& root, std::int64_t deadline_seconds) {

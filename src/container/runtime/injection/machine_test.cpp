@@ -92,6 +92,7 @@ TEST_F(MachineAtStart, WithoutADriverNobodyIsAsked) {
   const auto machine = open();
   ASSERT_FALSE(machine.ok());
   EXPECT_THAT(machine.error().text(), HasSubstr("driver is not loaded"));
+  EXPECT_EQ(machine.error().remedy(), "run `gantry doctor`");
   EXPECT_EQ(refreshes_, 0);
 }
 
@@ -111,8 +112,8 @@ TEST_F(MachineAtStart, AnInventoryThatOthersMayChangeIsNotWorkedAround) {
   const auto machine = open();
   ASSERT_FALSE(machine.ok());
   EXPECT_EQ(machine.error().code(), Errc::Denied);
-  EXPECT_THAT(machine.error().text(), HasSubstr("chmod go-w"));
-  EXPECT_THAT(machine.error().text(), HasSubstr("gantry cdi refresh"));
+  EXPECT_THAT(machine.error().remedy(), HasSubstr("chmod go-w"));
+  EXPECT_THAT(machine.error().remedy(), HasSubstr("gantry cdi refresh"));
 }
 
 TEST_F(MachineAtStart, ADamagedInventoryIsAsGoodAsNone) {

@@ -60,8 +60,8 @@ class SameGpus : public ::testing::Test {
   // The GPUs of the container runtime; fails if the probe has others.
   std::vector<std::string> gpus() {
     const auto host = tree_.host();
-    model::Inventory nvml;
-    nvml.driver.nvml_error = "NVML was not queried";
+    probe::NvmlView nvml;
+    nvml.inventory.driver.nvml_error = "NVML was not queried";
     const auto probed = describe(probe::complete_inventory(host, nvml, kWithoutFiles));
     auto injected = describe(procfs_inventory(host, {.version = "580.159.04"}));
     EXPECT_EQ(injected, probed);
@@ -135,7 +135,7 @@ TEST_F(SameGpus, OfTheSameDriver) {
   EXPECT_FALSE(runs_driver(tree_.host(), "Kernel"));
   tree_.file("proc/driver/nvidia/version", "NVRM version: Kernel Module\n");
   tree_.file("sys/module/nvidia/version", "580.159.04\n");
-  const auto probed = probe::complete_inventory(tree_.host(), model::Inventory{}, kWithoutFiles);
+  const auto probed = probe::complete_inventory(tree_.host(), probe::NvmlView{}, kWithoutFiles);
   ASSERT_TRUE(probed.ok());
   EXPECT_EQ(probed->driver.version, "580.159.04");
   EXPECT_TRUE(runs_driver(tree_.host(), probed->driver.version));

@@ -13,6 +13,7 @@ constexpr std::array<std::string_view, 8> kGlobalWithValue{
     "root", "r", "log", "log-format", "log-level", "criu", "rootless", "cgroup-manager"};
 constexpr std::array<std::string_view, 7> kCreateWithValue{
     "bundle", "b", "config", "f", "console-socket", "pid-file", "preserve-fds"};
+constexpr std::array<std::string_view, 4> kHelp{"help", "h", "usage", "?"};
 
 struct Flag {
   std::string_view name;
@@ -46,7 +47,7 @@ class Reader {
         flags_end = true;
       } else if (flags_end || argument.size() < 2 || argument[0] != '-') {
         if (line_.id.empty()) line_.id = argument;
-      } else if (line_.creates()) {
+      } else if (line_.command == "create" || line_.command == "run") {
         create(flag_of(argument, kCreateWithValue));
       }
     }
@@ -81,7 +82,10 @@ class Reader {
   }
 
   void create(const Flag& flag) {
-    if (!flag.value) return;
+    if (!flag.value) {
+      line_.help = line_.help || among(kHelp, flag.name);
+      return;
+    }
     if (flag.name == "bundle" || flag.name == "b") line_.bundle = *flag.value;
     if (flag.name == "config" || flag.name == "f") line_.config = *flag.value;
   }

@@ -17,9 +17,10 @@ struct CommandLine {
   std::string log;      // --log
   std::string log_format = "text";
   bool version = false;  // --version before any command
+  bool help = false;     // --help after the command: the low-level runtime prints it and ends
 
   // Returns true if the command reads a container's config.json.
-  bool creates() const { return command == "create" || command == "run"; }
+  bool creates() const { return !help && (command == "create" || command == "run"); }
   bool operator==(const CommandLine&) const = default;
 };
 

@@ -46,6 +46,17 @@ TEST(CommandLine, AContainerNamedCreateIsNoCommand) {
   EXPECT_FALSE(line.creates());
 }
 
+// The low-level runtime prints its help; there may be no bundle to read.
+TEST(CommandLine, CreateWithHelpCreatesNothing) {
+  for (const auto* word : {"--help", "-h", "-help", "--usage", "-?"}) {
+    EXPECT_FALSE(parse_command_line({"create", word}).creates()) << word;
+    EXPECT_FALSE(parse_command_line({"run", "-b", "/b", word}).creates()) << word;
+  }
+  EXPECT_TRUE(parse_command_line({"create", "--bundle", "--help", "id"}).creates());
+  EXPECT_TRUE(parse_command_line({"create", "--help=false", "id"}).creates());
+  EXPECT_TRUE(parse_command_line({"create", "--", "--help"}).creates());
+}
+
 TEST(CommandLine, FlagsAfterTheIdCountToo) {
   const auto line = parse_command_line({"create", "id", "--bundle", "/b"});
   EXPECT_EQ(line.bundle, "/b");

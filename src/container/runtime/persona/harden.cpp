@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/runtime/persona/harden.hpp"
 
-#include "base/core/printable.hpp"
-#include "container/runtime/persona/log.hpp"
-
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -12,7 +9,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
 
 namespace gantry::runtime {
 namespace {
@@ -36,11 +32,6 @@ void harden() {
   close_the_rest();
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   ::umask(022);
-}
-
-void say(std::string_view level, std::string_view message) {
-  const auto line = log_line("text", level, printable(message), std::time(nullptr));
-  (void)!::write(STDERR_FILENO, line.data(), line.size());
 }
 
 }  // namespace gantry::runtime

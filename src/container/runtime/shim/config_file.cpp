@@ -63,7 +63,7 @@ Result<ConfigFile> ConfigFile::read(const std::string& path) {
     return Error(Errc::Corrupt, fmt::format("{} is too large: {} bytes", real, size));
   }
   GANTRY_TRY(auto text, read_all(fd.get(), size, real));
-  GANTRY_TRY(auto document, json::Document::parse(std::move(text)).in(real));
+  GANTRY_TRY(auto document, json::Document::parse(std::move(text), json::Encoding::Any).in(real));
   ConfigFile file(std::move(real), std::move(document));
   file.mode_ = info.st_mode & 07777U;
   file.uid_ = info.st_uid;

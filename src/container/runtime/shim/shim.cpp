@@ -35,22 +35,23 @@ Status become(const std::string& runtime, char** argv) {
   return Error::sys(errno, fmt::format("exec {}", runtime));
 }
 
-// Writes to the log that `debug` and `log-level` of config.toml configure.
-void write_debug(const Settings& settings, const CommandLine& line, std::string_view level,
-                 std::string_view message) {
-  const auto& log = settings.runtime.debug;
-  if (log.empty() || log == "/dev/null" || !is_logged(settings.runtime.log_level, level)) return;
-  write_log({.log = log}, level, fmt::format("{}: {}", line.id, message));
+// The log that `debug` and `log-level` of config.toml configure.
+Log debug_log(const Settings& settings) {
+  const auto& file = settings.runtime.debug;
+  return Log(LogForm::Logrus, 0, append_to_file(file == "/dev/null" ? "" : file))
+      .starting_at(parse_log_level(settings.runtime.log_level));
 }
 
 void write_debug(const Settings& settings, const CommandLine& line, const CreateResult& created) {
-  for (const auto& warning : created.warnings) write_debug(settings, line, "warning", warning);
-  write_debug(settings, line, "info", created.changed ? "config.json was edited" : "nothing to do");
-  for (const auto& detail : created.details) write_debug(settings, line, "debug", detail);
-  if (!is_logged(settings.runtime.log_level, "debug")) return;
-  for (const auto& word : config::describe_ignored_values(settings)) {
-    write_debug(settings, line, "debug", word);
-  }
+  const auto log = debug_log(settings);
+  const LogField id{"id", line.id};
+  for (const auto& warning : created.warnings) log.write(LogLevel::Warning, "", warning, {id});
+  log.info("", created.changed ? LogText("config.json was edited") : LogText("nothing to do"),
+           {id});
+  for (const auto& detail : created.details) log.write(LogLevel::Debug, "", detail, {id});
+  if (parse_log_level(settings.runtime.log_level) > LogLevel::Debug) return;
+  for (const auto& ignored : config::describe_ignored_values(settings))
+    log.debug("", "configured value has no effect", {id, {"value", ignored}});
 }
 
 Status create(const CommandLine& line, const Settings& settings, const std::string& low_level) {
@@ -63,7 +64,8 @@ Status create(const CommandLine& line, const Settings& settings, const std::stri
                                                  .surroundings = {host, settings, refresh},
                                                  .mode = mode,
                                                  .low_level = low_level}));
-  for (const auto& warning : created.warnings) write_log(line, "warning", warning);
+  for (const auto& warning : created.warnings)
+    engine_log(line).write(LogLevel::Warning, "", warning);
   write_debug(settings, line, created);
   return {};
 }
@@ -85,7 +87,8 @@ Status run(const CommandLine& line, char** argv) {
   if (line.creates()) {
     auto created = create(line, settings, runtime);
     if (!created.ok()) {
-      write_debug(settings, line, "error", created.error().text());
+      debug_log(settings).error("", "cannot prepare the container",
+                                {{"id", line.id}, {"err", created.error()}});
       return created;
     }
   }

@@ -17,6 +17,7 @@
 #include <array>
 #include <climits>
 #include <cstdlib>
+#include <iterator>
 
 namespace gantry::runtime {
 namespace {
@@ -25,6 +26,10 @@ std::string absolute(const std::string& path) {
   std::array<char, PATH_MAX> buffer{};
   if (path.starts_with('/') || ::getcwd(buffer.data(), buffer.size()) == nullptr) return path;
   return path.empty() ? std::string(buffer.data()) : fmt::format("{}/{}", buffer.data(), path);
+}
+
+void append(std::vector<std::string>& to, std::vector<std::string> more) {
+  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
 std::string directory_of(const std::string& path) {
@@ -64,8 +69,10 @@ Status change_root(const rootfs::Root& root, const Volumes& volumes, const Injec
 }
 
 Status mount_instead(Injector& injector, const Error& why, Injection& injection) {
+  auto hooks = std::move(injection.edits.hooks);  // none of them is for the loader
   GANTRY_TRY(injection.edits,
              injector.edits_with(injection.decision.request, plan::Flavour::NoHooks));
+  injection.edits.hooks = std::move(hooks);
   injection.flavour = plan::Flavour::NoHooks;
   injection.notes.push_back(
       fmt::format("the image's loader cache is unchanged ({}); the libraries are mounted in its "
@@ -75,20 +82,24 @@ Status mount_instead(Injector& injector, const Error& why, Injection& injection)
 }
 
 // Adds the libraries to the image's loader cache, or by mounts if the cache cannot be changed.
-// Removes mounts that the image's links would lead into a volume.
-Status fit_to_root(Injector& injector, const std::string& path, const oci::Container& container,
+// Removes mounts whose mount points would be created in a volume or cannot be created.
+Status fit_to_root(Injector& injector, const std::string& bundle, const oci::Container& container,
                    const config::Settings& settings, Injection& injection) {
   if (injection.edits.empty()) return {};
   const bool by_cache =
       injection.flavour == plan::Flavour::Shim && !injection.edits.libraries.empty();
-  const auto root = rootfs::Root::at(path);
+  const auto root = rootfs::Root::at(oci::root_path(bundle, container.root));
   if (!root.ok()) return by_cache ? mount_instead(injector, root.error(), injection) : Status();
-  const Volumes volumes(*root, container.mounts);
+  const Volumes volumes(*root, container.mounts, bundle);
   if (by_cache) {
     const auto changed = change_root(*root, volumes, injection, settings, injection.notes);
     if (!changed.ok()) GANTRY_CHECK(mount_instead(injector, changed.error(), injection));
   }
-  return volumes.remove_mounts_in_volumes(injection.edits.mounts, injection.notes);
+  Volumes::Remarks remarks;
+  GANTRY_CHECK(volumes.remove_impossible_mounts(injection.edits.mounts, remarks));
+  append(injection.notes, std::move(remarks.notes));
+  append(injection.decision.warnings, std::move(remarks.warnings));
+  return {};
 }
 
 // The directory in which runc and crun keep the state of a container.
@@ -157,13 +168,12 @@ Result<CreateResult> prepare_create(const CreateContext& context) {
       oci::parse_container(file.document(), around.settings.gantry.pod_cgroups).in(file.path()));
   Injector injector(around);
   GANTRY_TRY(auto decision, injector.decide(container));
-  GANTRY_TRY(auto injection, injector.plan(std::move(decision)));
+  GANTRY_TRY(auto injection, injector.plan(std::move(decision), container));
   const auto bundle = context.line.bundle.empty() && !context.line.config.empty()
                           ? directory_of(file.path())
                           : absolute(context.line.bundle);
   if (context.mode == ShimMode::Inject) {
-    GANTRY_CHECK(fit_to_root(injector, oci::root_path(bundle, container.root), container,
-                             around.settings, injection));
+    GANTRY_CHECK(fit_to_root(injector, bundle, container, around.settings, injection));
   }
   GANTRY_TRY(const auto text, new_config(context, file.document(), injection));
   GANTRY_CHECK(file.replace(text));

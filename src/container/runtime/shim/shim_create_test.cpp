@@ -27,8 +27,9 @@ class Create : public ::testing::Test {
     std::string list;
     for (const auto& entry : env) list += (list.empty() ? "" : ",") + json::quote(entry);
     tree_.file("b/config.json", R"({"ociVersion":"1.0.2","process":{"env":[)" + list +
-                                    R"(],"user":{"uid":1000}},"root":{"path":"rootfs"})" + more +
-                                    "}");
+                                    R"(],"user":{"uid":1000})" +
+                                    (may_make_nodes_ ? kMakesNodes : "") +
+                                    R"(},"root":{"path":"rootfs"})" + more + "}");
     tree_.file("b/rootfs/lib64/ld-linux-x86-64.so.2").directory("b/rootfs/etc");
   }
 
@@ -59,6 +60,8 @@ class Create : public ::testing::Test {
     return result;
   }
 
+  static constexpr const char* kMakesNodes = R"(,"capabilities":{"bounding":["CAP_MKNOD"]})";
+  bool may_make_nodes_ = false;
   ReadyMachine ready_;
   test::Tree tree_;
   config::Settings settings_;
@@ -308,6 +311,77 @@ TEST_F(Create, NamesOfOurKindThatOnlyASpecificationHasComeFromThere) {
   bundle({"NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=gpu0"});
   ASSERT_TRUE(create().ok());
   EXPECT_THAT(members(config()["linux"]["devices"], "path"), Contains("/dev/nvidia0"));
+}
+
+constexpr const char* kSpecification =
+    "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ncontainerEdits:\n  deviceNodes:\n"
+    "  - path: /dev/nvidiactl\ndevices:\n- name: \"0\"\n  containerEdits:\n"
+    "    deviceNodes:\n    - path: /dev/nvidia0\n    - path: /dev/nvidia-caps/nvidia-cap12\n";
+
+TEST_F(Create, ACdiNameMeansItsSpecification) {
+  ready_.tree().file("var/run/cdi/nvidia.yaml", kSpecification);
+  const auto nodes = ElementsAre("/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap12");
+  bundle({"NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=0", "NVIDIA_DRIVER_CAPABILITIES=utility"});
+  ASSERT_TRUE(create().ok());
+  EXPECT_THAT(members(config()["linux"]["devices"], "path"), nodes);
+  bundle({}, R"(,"annotations":{"cdi.k8s.io/a":"nvidia.com/gpu=0"})");
+  ASSERT_TRUE(create().ok());
+  EXPECT_THAT(members(config()["linux"]["devices"], "path"), nodes);
+  EXPECT_EQ(refreshes_, 0);
+  bundle({"NVIDIA_VISIBLE_DEVICES=0", "NVIDIA_DRIVER_CAPABILITIES=utility"});
+  ASSERT_TRUE(create().ok());
+  EXPECT_THAT(members(config()["linux"]["devices"], "path"),
+              ElementsAre("/dev/nvidiactl", "/dev/nvidia0"));
+}
+
+TEST_F(Create, ACdiNameThatNoSpecificationHasIsPlannedLikeOne) {
+  bundle({"NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=0", "NVIDIA_DRIVER_CAPABILITIES=utility"});
+  ASSERT_TRUE(create().ok());
+  EXPECT_EQ(refreshes_, 1);
+  EXPECT_THAT(members(config()["linux"]["devices"], "path"), Contains("/dev/nvidia-uvm"));
+}
+
+TEST_F(Create, TheRequirementsOfAnImageHoldForCdiNames) {
+  ready_.tree().file("var/run/cdi/nvidia.yaml", kSpecification);
+  bundle({"NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=0", "NVIDIA_REQUIRE_CUDA=cuda>=99.0"});
+  const auto created = create();
+  ASSERT_FALSE(created.ok());
+  EXPECT_THAT(created.error().text(), HasSubstr("99.0"));
+}
+
+TEST_F(Create, ADeviceGroupThatTheMachineLacksIsAWarning) {
+  bundle({"NVIDIA_VISIBLE_DEVICES=0", "NVIDIA_GDS=enabled", "NVIDIA_MOFED=enabled"});
+  const auto created = create();
+  ASSERT_TRUE(created.ok()) << created.error().text();
+  EXPECT_THAT(created->warnings,
+              ElementsAre(HasSubstr("GPUDirect Storage was requested, but this machine has no "
+                                    "/dev/nvidia-fs*; to load its module run `modprobe nvidia-fs`"),
+                          HasSubstr("InfiniBand was requested")));
+  EXPECT_EQ(refreshes_, 0);
+  EXPECT_THAT(members(config()["linux"]["devices"], "path"), Contains("/dev/nvidia0"));
+}
+
+TEST_F(Create, AContainerThatMayCreateNodesGetsTheHookAgainstIt) {
+  ready_.tree().file("proc/driver/nvidia/params", "ModifyDeviceFiles: 1\n");
+  const auto arguments = [&] {
+    bundle({"NVIDIA_VISIBLE_DEVICES=0"});
+    EXPECT_TRUE(create().ok());
+    const auto edited = config();
+    std::vector<std::string> words;
+    for (const auto hook : edited["hooks"]["createContainer"]) {
+      const auto more = hook["args"].strings();
+      words.insert(words.end(), more.begin(), more.end());
+    }
+    return words;
+  };
+  EXPECT_THAT(arguments(), SizeIs(0)) << "without CAP_MKNOD nothing can be created";
+  may_make_nodes_ = true;
+  EXPECT_THAT(arguments(), Contains("disable-device-node-modification"));
+  settings_.runtime.jit_cdi_disable_hooks = {"disable-device-node-modification"};
+  EXPECT_THAT(arguments(), SizeIs(0)) << "disabled";
+  settings_ = {};
+  ready_.tree().file("proc/driver/nvidia/params", "ModifyDeviceFiles: 0\n");
+  EXPECT_THAT(arguments(), SizeIs(0)) << "the driver's libraries create none";
 }
 
 TEST(ConfigPath, FollowsBundleAndCrunsConfig) {

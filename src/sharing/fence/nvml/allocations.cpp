@@ -27,7 +27,7 @@ Amounts amounts(const Share& share, unsigned long long card_total, unsigned long
 }
 
 // Versions of the struct without a field for reserved memory count it as used, as the driver does.
-nvmlReturn_t narrow(nvmlDevice_t device, nvmlMemory_t& memory) {
+nvmlReturn_t narrow_memory(nvmlDevice_t device, nvmlMemory_t& memory) {
   const Share share(device);
   if (share.standing() == Membership::Unknown) {
     memory = {};
@@ -45,7 +45,7 @@ FENCE_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemor
   const auto real = FENCE_REAL(nvmlDeviceGetMemoryInfo);
   if (real == nullptr) return NVML_ERROR_FUNCTION_NOT_FOUND;
   const nvmlReturn_t result = real(device, memory);
-  return result != NVML_SUCCESS || memory == nullptr ? result : narrow(device, *memory);
+  return result != NVML_SUCCESS || memory == nullptr ? result : narrow_memory(device, *memory);
 }
 
 FENCE_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* memory) {
@@ -71,5 +71,5 @@ FENCE_EXPORT nvmlReturn_t nvmlDeviceGetConfComputeProtectedMemoryUsage(nvmlDevic
   if (real == nullptr) return NVML_ERROR_FUNCTION_NOT_FOUND;
   const nvmlReturn_t result = real(device, memory);
   if (result != NVML_SUCCESS || memory == nullptr || memory->total == 0) return result;
-  return narrow(device, *memory);
+  return narrow_memory(device, *memory);
 }

@@ -11,8 +11,8 @@ namespace {
 // As in the driver: without new samples the result is NVML_ERROR_NOT_FOUND, and with too small a
 // buffer it is the size needed.
 template <typename Sample>
-nvmlReturn_t narrow(const Share& share, const DriverList<Sample>& all, Sample* samples,
-                    unsigned int* count) {
+nvmlReturn_t narrow_samples(const Share& share, const DriverList<Sample>& all, Sample* samples,
+                            unsigned int* count) {
   OutputList<Sample> shown(samples, *count);
   for (Sample sample : all) {
     if (share.own(sample.pid, sample.pid)) shown.add(sample);
@@ -43,7 +43,7 @@ FENCE_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
     if (result == NVML_ERROR_NOT_FOUND) *count = 0;
     return result;
   }
-  return narrow(share, all, samples, count);
+  return narrow_samples(share, all, samples, count);
 }
 
 FENCE_EXPORT nvmlReturn_t
@@ -65,7 +65,7 @@ nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizat
     if (result == NVML_ERROR_NOT_FOUND) info->processSamplesCount = 0;
     return result;
   }
-  return narrow(share, all, info->procUtilArray, &info->processSamplesCount);
+  return narrow_samples(share, all, info->procUtilArray, &info->processSamplesCount);
 }
 
 FENCE_EXPORT nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned int* count,

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a command prints for the machine below --root or GANTRY_ROOT can be pasted: it names that
+// machine, and it changes no other.
+#include "base/core/text.hpp"
+#include "base/sys/shell_command.hpp"
+#include "support/machine.hpp"
+#include "support/run_cli.hpp"
+#include "support/tree.hpp"
+
+#include <stdlib.h>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+namespace gantry::cli {
+namespace {
+
+using test::run_cli;
+using testing::HasSubstr;
+using testing::Not;
+using Words = std::vector<std::string>;
+
+// A simulated machine in a directory whose name must be quoted.
+class OddMachine {
+ public:
+  explicit OddMachine(std::string_view name) {
+    const test::Machine machine(name);
+    std::filesystem::rename(machine.root(), root_);
+    write("usr/bin/dockerd");
+    write("etc/docker/daemon.json", "{}\n");
+    write("run/systemd/system/.keep");
+  }
+  const std::string& root() const { return root_; }
+  void make_real() { std::filesystem::remove(root_ + "/.gantry-sim"); }
+
+ private:
+  void write(const std::string& inside, std::string_view content = "") {
+    parent_.file(std::string(kName) + "/" + inside, content);
+  }
+  static constexpr const char* kName = "it's a machine";
+  test::Tree parent_;
+  std::string root_ = parent_.path(kName);
+};
+
+// The part of a line that a shell would run: not the name of the program before its error, not a
+// comment, and not what is for another machine.
+std::string_view pasted(std::string_view line) {
+  const auto name = line.find(": ");
+  if (line.starts_with("gantry ") && name != std::string_view::npos) line.remove_prefix(name);
+  for (const auto* end : {" # ", "on that machine:"}) line = line.substr(0, line.find(end));
+  return line;
+}
+
+// The doctor's wrapped lines as one.
+std::string unwrapped(std::string text) {
+  const std::string indent = "\n" + std::string(13, ' ');
+  for (auto at = text.find(indent); at != std::string::npos; at = text.find(indent, at)) {
+    text.replace(at, indent.size(), " ");
+  }
+  return text;
+}
+
+void expect_safe(const std::string& text, const std::string& root, const Words& words) {
+  const auto whole = unwrapped(text);
+  for (const auto line : lines(whole)) {
+    if (line.starts_with('#')) continue;  // a comment of a file
+    const auto said = fmt::format("{}: {}", fmt::join(words, " "), line);
+    EXPECT_EQ(sys::with_root(pasted(line), root), pasted(line)) << said;
+    for (auto at = pasted(line).find("sudo "); at != std::string_view::npos;
+         at = pasted(line).find("sudo ", at + 1)) {
+      EXPECT_TRUE(line.substr(at + 5).starts_with("gantry ") ||
+                  line.substr(at + 5).starts_with("rm " + sys::shell_word(root).substr(0, 5)) ||
+                  contains(line.substr(at), " agent --root "))
+          << said;
+    }
+    EXPECT_THAT(std::string(pasted(line)), Not(HasSubstr("rm /dev"))) << said;
+  }
+}
+
+const std::vector<Words>& commands() {
+  static const std::vector<Words> list{
+      {"info"},
+      {"info", "--no-nvml"},
+      {"list"},
+      {"topo"},
+      {"doctor"},
+      {"doctor", "--fix"},
+      {"config", "check"},
+      {"config", "show"},
+      {"cdi", "generate"},
+      {"cdi", "refresh"},
+      {"cdi", "list"},
+      {"explain", "nvidia.com/gpu=7"},
+      {"node", "up", "--dry-run"},
+      {"node", "up"},
+      {"node", "down"},
+      {"runtime", "configure", "--runtime=docker"},
+      {"runtime", "configure", "--runtime=docker", "--undo"},
+      {"share", "ls"},
+      {"share", "set", "blue", "--memory", "1GiB"},
+      {"sim", "state"},
+      {"why", "container", "4c01db0b339c"},
+  };
+  return list;
+}
+
+void run_all(const std::string& root) {
+  for (auto words : commands()) {
+    words.insert(words.begin(), "gantry");
+    const auto run = run_cli(words);
+    expect_safe(run.out + run.err, root, words);
+  }
+}
+
+TEST(PrintedCommands, CarryTheRootOfTheEnvironment) {
+  for (const auto* name : {"nouveau", "mismatch", "no-nodes", "secure-boot", "h200"}) {
+    const OddMachine machine(name);
+    ::setenv("GANTRY_ROOT", machine.root().c_str(), 1);
+    run_all(machine.root());
+    ::unsetenv("GANTRY_ROOT");
+  }
+}
+
+TEST(PrintedCommands, CarryTheRootOfTheFlag) {
+  OddMachine machine("no-uvm");
+  machine.make_real();
+  for (auto words : commands()) {
+    words.insert(words.begin(), "gantry");
+    words.insert(words.end(), {"--root", machine.root()});
+    const auto run = run_cli(words);
+    expect_safe(run.out + run.err, machine.root(), words);
+  }
+}
+
+TEST(PrintedCommands, UndoNamesTheMachine) {
+  const OddMachine machine("h200");
+  const auto root = sys::root_flag(machine.root());
+  const auto engine =
+      run_cli({"gantry", "runtime", "configure", "--runtime=docker", "--root", machine.root()});
+  EXPECT_THAT(engine.out, HasSubstr("sudo gantry runtime configure" + root + " --runtime=docker"));
+  const auto node = run_cli({"gantry", "node", "up", "--root", machine.root()});
+  EXPECT_THAT(node.out, HasSubstr("sudo gantry node down" + root + "\n"));
+}
+
+TEST(PrintedCommands, ASimulatedMachineIsRepairedBySim) {
+  const OddMachine machine("nouveau");
+  const auto doctor = run_cli({"gantry", "doctor", "--root", machine.root()});
+  EXPECT_EQ(doctor.status, 1);
+  const auto repair = "gantry sim create k620 --force" + sys::root_flag(machine.root());
+  EXPECT_THAT(doctor.out, HasSubstr(repair));
+  const auto info = run_cli({"gantry", "info", "--root", machine.root()});
+  EXPECT_THAT(info.err, HasSubstr("`gantry doctor" + sys::root_flag(machine.root()) + "`"));
+}
+
+// sys::with_root() has a list of the commands that take --root.
+TEST(PrintedCommands, EveryCommandWithARootIsKnown) {
+  const auto script = run_cli({"gantry", "completion", "zsh"}).out;
+  const auto table = script.substr(0, script.find("_gantry_wanting="));
+  int known = 0;
+  for (const auto line : lines(table)) {
+    const auto parts = split(line, '\'');  // '  ', command, ' ', words, ''
+    if (parts.size() < 4 || parts[1] == "gantry") continue;
+    const std::string command(parts[1]);
+    const bool takes = contains(fmt::format(" {} ", parts[3]), " --root ");
+    const auto with = sys::with_root(command, "/m");
+    // The agent parses its own options; the commands of `sim inject` take those of their parent.
+    if (command == "gantry agent" || command.starts_with("gantry sim inject ")) continue;
+    EXPECT_EQ(with, takes ? command + " --root /m" : command);
+    if (takes) ++known;
+  }
+  EXPECT_GT(known, 25);
+}
+
+}  // namespace
+}  // namespace gantry::cli

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Foreign text must not command the terminal, whichever command prints it.
+#include "gantry/safe_output.hpp"
+
+#include "support/machine.hpp"
+#include "support/run_cli.hpp"
+#include "support/tree.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace gantry::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string through_door(const std::vector<std::string>& parts) {
+  char* bytes = nullptr;
+  std::size_t size = 0;
+  std::FILE* raw = ::open_memstream(&bytes, &size);
+  {
+    const SafeOutput door(raw);
+    for (const auto& part : parts) std::fwrite(part.data(), 1, part.size(), door.file());
+  }
+  std::fclose(raw);
+  std::string text(bytes, size);
+  std::free(bytes);
+  return text;
+}
+
+TEST(SafeOutput, EscapesWhatATerminalObeys) {
+  EXPECT_EQ(through_door({"a\033[2Jb\n"}), "a\\x1b[2Jb\n");
+  EXPECT_EQ(through_door({"\rover\n"}), "\\x0dover\n");
+  EXPECT_EQ(through_door({"\xc2\x9b\x7f\b"}), "\\x9b\\x7f\\x08");
+  EXPECT_EQ(through_door({std::string("a\0b", 3)}), "a\\x00b");
+}
+
+TEST(SafeOutput, KeepsTextAsItIs) {
+  for (const char* text : {"a\tb\n\n", "caf\u00e9 \u2713 \U0001F600\n", "a\r\nb\r\n", "\\x1b"}) {
+    EXPECT_EQ(through_door({text}), text);
+  }
+}
+
+TEST(SafeOutput, DoesNotBreakACharacterThatComesInTwoParts) {
+  EXPECT_EQ(through_door({"caf\xc3", "\xa9\n"}), "caf\u00e9\n");
+  EXPECT_EQ(through_door({"\xf0\x9f", "\x98\x80"}), "\U0001F600");
+  EXPECT_EQ(through_door({"\xc2", "\x9b"}), "\\x9b");
+  EXPECT_EQ(through_door({"end\xc3"}), "end\\xc3");
+  EXPECT_EQ(through_door({"a\r", "\nb"}), "a\r\nb");
+}
+
+TEST(SafeOutput, OneBadLineDoesNotChangeTheOthers) {
+  EXPECT_EQ(through_door({"caf\u00e9\n\xff\ncaf\u00e9\n"}), "caf\u00e9\n\\xff\ncaf\u00e9\n");
+}
+
+constexpr const char* kEvil = "\033]0;owned\a\033[2J\xc2\x9b";
+
+bool is_safe(const std::string& text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F) return false;
+    if (byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// A machine of which an attacker wrote every file that commands show.
+class HostileMachine : public ::testing::Test {
+ protected:
+  HostileMachine() {
+    const std::string evil = kEvil;
+    machine_.file("/proc/driver/nvidia/gpus/0000:00:06.0/information", "Model: " + evil + "\n");
+    machine_.file("/proc/driver/nvidia/params", evil + ": 1\nModifyDeviceFiles: " + evil + "\n");
+    machine_.file("/proc/cmdline", evil);
+    machine_.file("/etc/modprobe.d/nvidia.conf", "options nvidia NVreg_" + evil + "=1\n");
+    const std::string coded = R"(\e[2J\x9b)";  // as YAML writes it
+    for (const char* name : {"good.yaml", "evil\033[2J.yaml"}) {
+      machine_.file(std::string("/etc/cdi/") + name,
+                    "cdiVersion: 0.6.0\nkind: \"nvidia.com/gpu" + coded + "\"\nannotations: {\"" +
+                        coded + "\": x}\ndevices:\n- name: \"" + coded +
+                        "\"\n  containerEdits:\n    hooks:\n    - {hookName: \"" + coded +
+                        "\", path: \"" + coded + "\"}\n");
+    }
+    machine_.file("/etc/cdi/broken.yaml", "kind: [" + evil + "\n");
+    machine_.file("/var/run/cdi/vendor.json",
+                  R"({"cdiVersion":"0.6.0","kind":"vendor.com/\u001b[2J","devices":[]})");
+    machine_.file("/etc/gantry/config.toml", "[\"" + evil + "\"]\n");
+    machine_.file("/etc/nvidia-container-runtime/config.toml", "a = \"" + evil + "\"\n");
+    machine_.file("/etc/docker/daemon.json",
+                  "{\"runtimes\": {\"\\u001b[2J\": {}}, \"x\": \"" + evil + "\"}");
+    machine_.file("/etc/containerd/config.toml", "version = 2\nroot = \"" + evil + "\"\n");
+    machine_.file("/run/gantry/containers/abc.json", "{\"id\": \"" + evil + "\"}");
+    machine_.file("/run/gantry/shares/x/share.json", "{\"name\": \"\\u001b[2J\"}");
+    manifests_.file("pod.yaml", "kind: Pod\nmetadata: {name: \"" + coded +
+                                    "\"}\nspec:\n  containers:\n  - name: \"" + coded +
+                                    "\"\n    image: \"" + coded +
+                                    "\"\n    resources: {limits: {\"nvidia.com/" + coded +
+                                    "\": \"" + coded + "\"}}\n");
+    manifests_.file("evil\033[2J.yaml", "a: [" + evil);
+  }
+
+  void expect_safe(std::vector<std::string> command) {
+    const auto run = test::run_cli(command);
+    std::string words;
+    for (const auto& word : command) words += word + " ";
+    EXPECT_TRUE(is_safe(run.out)) << words << "\n" << run.out;
+    EXPECT_TRUE(is_safe(run.err)) << words << "\n" << run.err;
+    printed_ += run.out + run.err;
+  }
+
+  test::Machine machine_{"h200"};
+  test::Tree manifests_;
+  std::string printed_;
+};
+
+TEST_F(HostileMachine, CannotCommandTheTerminalThroughAnyCommand) {
+  const std::string root = machine_.root();
+  const std::string file = machine_.path("/etc/cdi/evil\033[2J.yaml");
+  const std::vector<std::vector<std::string>> commands{
+      {"info"},
+      {"info", "--json"},
+      {"info", "--load"},
+      {"info", "--no-nvml"},
+      {"list"},
+      {"list", "--json"},
+      {"topo"},
+      {"topo", "--json"},
+      {"doctor"},
+      {"doctor", "--all"},
+      {"doctor", "--json"},
+      {"doctor", "--only", kEvil},
+      {"cdi", "list"},
+      {"cdi", "list", "--json"},
+      {"cdi", "validate"},
+      {"cdi", "validate", file},
+      {"cdi", "generate"},
+      {"cdi", "refresh"},
+      {"explain", "abc"},
+      {"explain", kEvil},
+      {"config", "check"},
+      {"config", "show"},
+      {"config", "show", "--effective"},
+      {"runtime", "configure", "--runtime=docker", "--dry-run"},
+      {"runtime", "configure", "--runtime=containerd", "--dry-run"},
+      {"node", "up", "--dry-run"},
+      {"node", "down", "--dry-run"},
+      {"node", "status"},
+      {"share", "create", kEvil},
+      {"sim", "status"},
+      {"sim", "inject", kEvil},
+      {"report", "-o", manifests_.path("report.tar")},
+  };
+  for (auto command : commands) {
+    command.insert(command.begin(), "gantry");
+    command.insert(command.end(), {"--root", root});
+    expect_safe(command);
+  }
+  EXPECT_THAT(printed_, HasSubstr("\\x1b")) << "the escapes were shown, not dropped";
+}
+
+TEST_F(HostileMachine, NorThroughArgumentsManifestsAndOtherNames) {
+  expect_safe({"gantry", kEvil});
+  expect_safe({"gantry", "info", kEvil});
+  expect_safe({"gantry", "info", "--root", kEvil});
+  expect_safe({"gantry", "sim", "create", kEvil, "--root", manifests_.path("m")});
+  for (const char* name : {"pod.yaml", "evil\033[2J.yaml"}) {
+    expect_safe({"gantry", "why", "manifest", manifests_.path(name)});
+    expect_safe({"gantry", "why", "manifest", manifests_.path(name), "--json"});
+  }
+  expect_safe({"gantry", "inspect", kEvil, "--kubeconfig", manifests_.path("evil\033[2J.yaml")});
+  ::setenv("GANTRY_ROOT", machine_.root().c_str(), 1);
+  expect_safe({"nvidia-ctk", "cdi", "list"});
+  expect_safe({"nvidia-ctk", kEvil});
+  expect_safe({"nvidia-container-cli", "info"});
+  expect_safe({"nvidia-container-cli", "list"});
+  expect_safe({"nvidia-container-cli", kEvil});
+  expect_safe({"config-manager", kEvil});
+  const auto option = std::string("--") + kEvil;
+  expect_safe({"gantry", "agent", option});
+  for (const char* name :
+       {"nvidia-device-plugin", "gpu-feature-discovery", "kubectl-inspect-gpushare"}) {
+    expect_safe({name, option});
+  }
+  ::unsetenv("GANTRY_ROOT");
+}
+
+}  // namespace
+}  // namespace gantry::cli

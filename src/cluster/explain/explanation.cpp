@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/explain/explanation.hpp"
+
+#include "base/core/printable.hpp"
+#include "base/json/writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace gantry::explain {
+namespace {
+
+// Text from pods is shortened: an environment variable may have megabytes.
+std::string shown(std::string_view text) {
+  constexpr std::size_t kMost = 800;
+  return text.size() <= kMost ? printable(text) : printable(text.substr(0, kMost)) + "...";
+}
+
+std::string_view color_of(StepStatus verdict) {
+  switch (verdict) {
+    case StepStatus::Ok: return "\x1b[32m";
+    case StepStatus::Failed: return "\x1b[31m";
+    case StepStatus::Warning: return "\x1b[33m";
+    case StepStatus::Unknown: break;
+  }
+  return "\x1b[2m";
+}
+
+}  // namespace
+
+std::string_view to_string(StepStatus verdict) {
+  switch (verdict) {
+    case StepStatus::Ok: return "ok";
+    case StepStatus::Failed: return "BROKEN";
+    case StepStatus::Warning: return "look";
+    case StepStatus::Unknown: break;
+  }
+  return "?";
+}
+
+const Step* Explanation::first(StepStatus verdict) const {
+  const auto found = std::find_if(steps.begin(), steps.end(),
+                                  [&](const Step& step) { return step.verdict == verdict; });
+  return found == steps.end() ? nullptr : &*found;
+}
+
+const Step* Explanation::first_failed() const {
+  return first(StepStatus::Failed);
+}
+
+// Names and messages come from pods: they must not send control codes to the terminal.
+std::string to_string(const Explanation& explanation, bool color) {
+  auto text = shown(explanation.subject) + "\n";
+  for (const auto& step : explanation.steps) {
+    const auto word = fmt::format("{:6}", to_string(step.verdict));
+    text += color ? fmt::format("  {}{}\x1b[0m", color_of(step.verdict), word) : "  " + word;
+    text += fmt::format("  {:34}  {}\n", shown(step.what), shown(step.read));
+    if (step.verdict == StepStatus::Warning && !step.cause.empty())
+      text += fmt::format("          {}\n", shown(step.cause));
+  }
+  const auto* broken = explanation.first_failed();
+  const auto* look = explanation.first(StepStatus::Warning);
+  if (broken == nullptr) text += "\nGantry found nothing that keeps GPUs from it.\n";
+  if (broken != nullptr) text += fmt::format("\nWhy: {}\n", shown(broken->cause));
+  const auto* mend = broken != nullptr ? broken : look;
+  if (mend != nullptr && !mend->remedy.empty())
+    text += fmt::format("{} {}\n", mend == broken ? "Do: " : "Perhaps:", shown(mend->remedy));
+  return text;
+}
+
+std::string to_json(const Explanation& explanation) {
+  json::Writer out;
+  const auto first_id = [&](std::string_view name, StepStatus verdict) {
+    const auto* step = explanation.first(verdict);
+    out.member(name, step == nullptr ? std::nullopt : std::optional(shown(step->id)));
+  };
+  out.object([&] {
+    out.member("subject", shown(explanation.subject));
+    first_id("broken", StepStatus::Failed);
+    first_id("look", StepStatus::Warning);
+    out.array("links", explanation.steps, [&](const Step& step) {
+      out.object([&] {
+        out.member("id", shown(step.id));
+        out.member("what", shown(step.what));
+        out.member("verdict", to_string(step.verdict));
+        out.member("read", shown(step.read));
+        out.member("cause", shown(step.cause));
+        out.member("remedy", shown(step.remedy));
+      });
+    });
+  });
+  return out.text() + "\n";
+}
+
+}  // namespace gantry::explain

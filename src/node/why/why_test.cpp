@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gantry why pod` against an API server: what it asks for, and what it makes of the answers.
+#include "node/why/why.hpp"
+
+#include "support/fake_api_server.hpp"
+#include "support/tree.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace gantry::why {
+namespace {
+
+using explain::Explanation;
+using explain::StepStatus;
+using testing::HasSubstr;
+
+std::string pod(const std::string& name, const std::string& node, int gpus,
+                const std::string& metadata = "") {
+  return fmt::format(
+      R"({{"metadata":{{"namespace":"ml","name":"{}"{}}},"spec":{{"nodeName":"{}","containers":[
+      {{"name":"c","resources":{{"limits":{{"nvidia.com/gpu":"{}"}}}}}}]}},
+      "status":{{"phase":"{}"}}}})",
+      name, metadata, node, gpus, node.empty() ? "Pending" : "Running");
+}
+
+constexpr const char* kOfJob =
+    R"(,"labels":{"batch.kubernetes.io/job-name":"train"},
+    "annotations":{"batch.kubernetes.io/job-completion-index":"0"})";
+
+class WhyPod : public testing::Test {
+ protected:
+  void put_pod(const std::string& name, const std::string& node, int gpus,
+               const std::string& metadata = "") {
+    server_.put("/api/v1/namespaces/ml/pods/" + name, pod(name, node, gpus, metadata));
+  }
+  void put_node(const std::string& capacity) {
+    server_.put("/api/v1/nodes/a", fmt::format(R"({{"metadata":{{"name":"a",
+        "labels":{{"gpu/nvidia":"P630"}}}},"status":{{"capacity":{{{0}}},"allocatable":{{{0}}}}}}})",
+                                               capacity));
+  }
+  Explanation why(const std::string& name) {
+    kube::ClientConfig access;
+    access.server = *http::parse_url(server_.url());
+    kube::Api api(access, std::chrono::seconds(20));
+    auto explanation = why_pod(api, tree_.host(), "ml", name, {.node = "elsewhere"});
+    EXPECT_TRUE(explanation.ok()) << explanation.error().text();
+    return explanation.ok() ? *std::move(explanation) : Explanation{};
+  }
+
+  test::FakeApiServer server_;
+  test::Tree tree_;
+};
+
+TEST_F(WhyPod, AJobThatWaitsForOneOfItsPods) {
+  put_node(R"("nvidia.com/gpu":"4")");
+  put_pod("notebook", "a", 1);
+  for (const auto* name : {"chief", "one", "two"}) put_pod(name, "a", 1, kOfJob);
+  put_pod("three", "", 1, kOfJob);
+  const auto waiting = why("three");
+  ASSERT_NE(waiting.first_failed(), nullptr);
+  EXPECT_THAT(waiting.first_failed()->cause,
+              HasSubstr("ml/notebook has 1, other pods of its own group have 3"));
+  EXPECT_THAT(waiting.steps.back().cause, HasSubstr("this pod holds up Job ml/train"));
+  const auto chief = why("chief");
+  EXPECT_EQ(chief.first_failed(), nullptr);
+  ASSERT_NE(chief.first(StepStatus::Warning), nullptr);
+  EXPECT_EQ(chief.first(StepStatus::Warning)->remedy, "gantry why pod ml/three");
+}
+
+TEST_F(WhyPod, ADaemonSetWithoutANodeIsNamed) {
+  put_node("");
+  put_pod("waits", "", 1);
+  EXPECT_EQ(why("waits").first_failed()->cause, "no node offers nvidia.com/gpu");
+  server_.put(
+      "/apis/apps/v1/namespaces/kube-system/daemonsets/plugin",
+      R"({"metadata":{"namespace":"kube-system","name":"plugin"},"spec":{"template":{"spec":{
+      "nodeSelector":{"gpu/nividia":"P630"},"containers":[{"name":"nvidia-device-plugin"}]}}}})");
+  EXPECT_THAT(why("waits").first_failed()->cause,
+              HasSubstr("DaemonSet kube-system/plugin runs on no node, because no node has the "
+                        "label that it asks for: gpu/nividia=P630; a has gpu/nvidia=P630"));
+}
+
+}  // namespace
+}  // namespace gantry::why
