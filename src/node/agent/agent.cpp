@@ -498,14 +498,18 @@ void Agent::ask_holders(std::function<void()> then) {
 metrics::Snapshot Agent::snapshot() {
   machine_watcher_->request_full_readings();
   ask_holders();
-  const auto granted = grants::list(host_);
+  // A grant says which GPU a pod's share is on. Without shares, reading a grant of each container
+  // would be most of a scrape's time.
+  std::vector<grants::GrantFile> granted;
+  if (pod_shares_) {
+    if (auto listed = grants::list(host_); listed.ok()) granted = *std::move(listed);
+  }
   return {
       .node = node_,
       .version = GANTRY_VERSION,
       .inventory = inventory_,
       .readings = machine_watcher_->readings(),
-      .holders = holders_by_gpu(holders_.value_or(std::vector<model::DeviceAllocation>{}),
-                                granted.ok() ? *granted : std::vector<grants::GrantFile>{}),
+      .holders = holders_by_gpu(holders_.value_or(std::vector<model::DeviceAllocation>{}), granted),
       .offered = offering_ ? offering_->offer.resources : std::vector<model::AdvertisedResource>{},
       .health = machine_watcher_->health(),
       .counters = counters_,
