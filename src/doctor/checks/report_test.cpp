@@ -97,7 +97,7 @@ TEST(Report, FitsTheTerminal) {
     for (std::string line; std::getline(text, line);) {
       const bool pasted = line.starts_with("    remedy ") || line.starts_with("    fix ") ||
                           line.starts_with("    by hand ");
-      const auto text_at = line.starts_with("    ") && line.size() > 13 ? 13 : 0;
+      const std::size_t text_at = line.starts_with("    ") && line.size() > 13 ? 13 : 0;
       const bool one_word =
           line.find(' ', line.find_first_not_of(' ', text_at)) == std::string::npos;
       EXPECT_TRUE(pasted || one_word || line.size() <= 60) << line;
