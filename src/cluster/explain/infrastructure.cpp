@@ -63,7 +63,8 @@ bool is_gantry_daemon(const std::vector<std::string>& words) {
   return false;
 }
 
-// The name by which a container is known as a service of GPU nodes or a scheduler; "": it is none.
+// The name by which a container is known as a service of GPU nodes or a scheduler; "" if it is
+// neither.
 std::string service_name(json::Value container, bool schedulers_too) {
   auto words = container["command"].strings();
   for (auto& word : container["args"].strings()) words.push_back(std::move(word));

@@ -35,7 +35,7 @@ Error ssl_failure(std::string_view doing);
 
 SslBuffer memory_of(std::string_view pem);      // reads from it while it is there
 SslCertificate read_certificate(BIO* pem);      // the next; empty at the end
-Result<SslKey> read_key(std::string_view pem);  // Denied for what is none
+Result<SslKey> read_key(std::string_view pem);  // Denied if it is not a key
 Status use_certificates(SSL_CTX* context, std::string_view certificates, std::string_view key);
 
 }  // namespace gantry::http

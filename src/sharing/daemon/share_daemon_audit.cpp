@@ -111,7 +111,7 @@ ShareDaemon::Processes ShareDaemon::note_processes(const model::GpuReading& gpu,
 }
 
 // Before a process attached to this daemon, and while this daemon did not run, the process had GPU
-// time that nobody could report.
+// time that it could not report.
 ShareDaemon::Processes ShareDaemon::settled(const model::GpuUuid& gpu, const ServedShare& share,
                                             const Processes& processes, policy::Time at) const {
   const auto seen = first_seen_.find(gpu);
