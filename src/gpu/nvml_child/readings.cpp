@@ -10,7 +10,7 @@
 namespace gantry::nvml_child {
 namespace {
 
-constexpr unsigned kMaxGpus = 256;
+constexpr unsigned kMaxReadGpus = 256;
 constexpr unsigned kMaxReading = 100'000'000;  // milliwatts, degrees, percent: all far below
 constexpr std::size_t kCgroupLimit = 64 << 10;
 constexpr std::int64_t kBusyLatelyMs = 10'000;
@@ -134,7 +134,7 @@ Devices find_devices(const driver::Nvml& nvml) {
     devices.error = driver::nvml_error(counted, "nvmlDeviceGetCount_v2").text();
     return devices;
   }
-  for (unsigned i = 0; i < std::min(count, kMaxGpus); ++i) {
+  for (unsigned i = 0; i < std::min(count, kMaxReadGpus); ++i) {
     auto& device = devices.list.emplace_back();
     std::array<char, NVML_DEVICE_UUID_V2_BUFFER_SIZE> uuid{};
     auto result = nvml.nvmlDeviceGetHandleByIndex_v2(i, &device.handle);
