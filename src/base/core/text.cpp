@@ -11,6 +11,10 @@
 
 namespace gantry {
 
+bool all_digits(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
+}
+
 std::string_view trim(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n\v\f";
   const auto first = text.find_first_not_of(kSpace);

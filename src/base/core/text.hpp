@@ -10,6 +10,12 @@
 
 namespace gantry {
 
+// ASCII, whatever the locale.
+constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool all_digits(std::string_view text);  // false if it is empty
+
 std::string_view trim(std::string_view text);
 
 // The parts between separators; an empty text has no parts.

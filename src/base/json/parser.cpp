@@ -12,10 +12,6 @@ namespace {
 
 using detail::Node;
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 // One pass without recursion: the open containers are a stack of indices.
 class Parser {
  public:

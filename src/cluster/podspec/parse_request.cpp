@@ -243,4 +243,9 @@ Result<std::optional<PodRequest>> parse_amounts(const json::Value& pod) {
   return read_ask(pod, Reading::Amounts);
 }
 
+bool is_finished(const json::Value& pod) {
+  const auto phase = pod["status"]["phase"].string_or_empty();
+  return phase == "Succeeded" || phase == "Failed";
+}
+
 }  // namespace gantry::podspec

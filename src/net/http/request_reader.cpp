@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 
 namespace gantry::http {
@@ -28,11 +27,6 @@ Only only(const Headers& headers, std::string_view name) {
     found.value = header.value;
   }
   return found;
-}
-
-bool is_digits(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 }  // namespace
@@ -65,7 +59,7 @@ RequestReader::State RequestReader::take_head(std::string_view head) {
   if (only(request_.headers, "Transfer-Encoding").times > 0)
     return refuse(411, "bodies are read by Content-Length here, not in chunks");
   const auto length = only(request_.headers, "Content-Length");
-  const auto size = is_digits(length.value) ? parse_u64(length.value) : std::nullopt;
+  const auto size = all_digits(length.value) ? parse_u64(length.value) : std::nullopt;
   if (length.times > 1 || (length.times == 1 && !size))
     return refuse(400, "not one Content-Length");
   body_size_ = 0;

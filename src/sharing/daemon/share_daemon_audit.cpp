@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uses NVML's data about the shares' processes: memory that their ledgers do not count, and time
 // that they do not report.
+#include "base/core/unix_time.hpp"
 #include "sharing/daemon/peer_identity.hpp"
 #include "sharing/daemon/share_daemon.hpp"
 
@@ -20,12 +21,6 @@ constexpr policy::Time kWarmup = std::chrono::seconds(2);
 
 // A process that never rests is read as often as the others.
 constexpr int kMaxExtraReadings = 3;
-
-std::int64_t unix_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 std::optional<double> percent_of(const std::vector<const model::ProcessReading*>& processes) {
   std::optional<double> sum;
