@@ -67,6 +67,10 @@ std::string to_lower(std::string_view text) {
   return lower;
 }
 
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }

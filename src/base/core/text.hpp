@@ -27,6 +27,7 @@ std::optional<std::uint64_t> parse_u64(std::string_view text, int base = 10);
 std::optional<std::int64_t> parse_i64(std::string_view text);
 
 std::string to_lower(std::string_view text);
+std::string_view base_name(std::string_view path);  // "c" for "/a/b/c"
 bool contains(std::string_view text, std::string_view part);
 
 bool is_utf8(std::string_view text);
