@@ -30,7 +30,7 @@ class RecordingHandler : public ResourceEventHandler {
  public:
   void set(const json::Document& object) override {
     const std::lock_guard lock(mutex_);
-    const auto ref = ref_of(object);
+    const auto ref = object_ref(object);
     said_.push_back(fmt::format("set {}", ref.name));
     objects_[ref.uid] = fmt::format("{}={}", ref.name, object["v"].raw());
   }

@@ -269,7 +269,7 @@ void ShareDaemon::audit_share(ServedShare& share, std::uint32_t gpu, const Proce
 }
 
 void ShareDaemon::apply_finding(ServedShare& share, const policy::Finding& finding) {
-  const bool stops = finding.action == policy::Violation::Stop;
+  const bool stops = finding.action == policy::ViolationPolicy::Stop;
   if (finding.fresh) {
     log_.warning(share.name(), "share exceeds its limits",
                  {{"violation", policy::to_string(finding.offence)},

@@ -85,8 +85,8 @@ TEST(WireFormat, OfChanges) {
                    .percent = 50,
                    .excess = policy::Excess::Allowed,
                    .priority = policy::Priority::Low,
-                   .violation = policy::Violation::Stop,
-                   .unattached = policy::Unattached::Pass,
+                   .violation = policy::ViolationPolicy::Stop,
+                   .unattached = policy::UnattachedPolicy::Pass,
                    .context_memory = policy::ContextMemory::Free},
        .overcommit = policy::Overcommit::Allowed},
       R"({"ask":"set","name":"train","changes":{"memory":"20GiB","compute":"50%",)"
