@@ -4,6 +4,7 @@
 
 #include "base/core/text.hpp"
 #include "cluster/scheduler/objects_for_test.hpp"
+#include "support/eventually.hpp"
 #include "support/fake_api_server.hpp"
 
 #include <gmock/gmock.h>

@@ -2,6 +2,7 @@
 #include "net/kube/informer.hpp"
 
 #include "base/core/text.hpp"
+#include "support/eventually.hpp"
 #include "support/fake_api_server.hpp"
 
 #include <fmt/format.h>

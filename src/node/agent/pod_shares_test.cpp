@@ -6,6 +6,7 @@
 #include "node/agent/kubelet_fixture_for_test.hpp"
 #include "node/agent/pre_start_handler.hpp"
 #include "node/pod_shares/node_snapshot_for_test.hpp"
+#include "support/eventually.hpp"
 #include "support/fake_api_server.hpp"
 #include "support/machine.hpp"
 #include "support/paths.hpp"
