@@ -16,9 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs/architecture.md"
 BEGIN, END = "<!-- areas: written by tools/check_layers.py --write -->", "<!-- end of areas -->"
 
-# What a program must not reach, however indirectly.
+# What a program must not reach, however indirectly. Such a program must not call dlopen, either.
 FORBIDDEN = {
-    "gantry-runtime": (("shim", "hook", "classic"), {"driver", "nvml_child", "probe", "kube", "grpc", "http"}),
+    "apps/gantry_runtime": {"driver", "nvml_child", "probe", "kube", "grpc", "http"},
 }
 # These load into other people's programs: libc, the vendor's ABI, and each other.
 FREE_OF_BASE = {"driver_sim", "libcuda", "libnvidia-ml", "nvidia-smi", "fence"}
@@ -140,6 +140,32 @@ def impurities(modules: dict[str, Module], includes: list[tuple[pathlib.Path, Mo
     return bad
 
 
+def linked(program: str) -> set[str]:
+    """The libraries of ours that a program links, by its own CMakeLists.txt. gantry_flags contains no code."""
+    text = re.sub(r"#.*", "", (ROOT / program / "CMakeLists.txt").read_text())
+    calls = re.findall(r"target_link_libraries\(([^)]*)\)", text)
+    words = [word for call in calls for word in call.split()[1:]]
+    return {word.removeprefix("gantry_") for word in words if word.startswith("gantry_")} - {"flags"}
+
+
+def forbidden_links(modules: dict[str, Module]) -> list[str]:
+    bad = []
+    for program, forbidden in FORBIDDEN.items():
+        libraries = linked(program)
+        if not libraries:
+            bad.append(f"{program}: links no module")
+        bad += [f"{program}: links gantry_{name}, which is not a module" for name in sorted(libraries - modules.keys())]
+        roots = libraries & modules.keys()
+        reached = roots | closure(roots, modules)
+        if reached & forbidden:
+            bad.append(f"{program}: must not reach {', '.join(sorted(reached & forbidden))}")
+        for name in sorted(reached):
+            for file in sorted(modules[name].folder.rglob("*.[ch]pp")):
+                if module_of(file, modules) is modules[name] and not TEST.search(file.name) and re.search(r"\bdlm?open\s*\(", file.read_text()):
+                    bad.append(f"{file.relative_to(ROOT)}: calls dlopen, and {program} links it")
+    return bad
+
+
 def problems(order: list[str], modules: dict[str, Module]) -> list[str]:
     bad = [f"{name}: depends on itself" for name in modules if name in closure({name}, modules)]
     rank = {area: place for place, area in enumerate([*order, "sim"])}
@@ -148,7 +174,7 @@ def problems(order: list[str], modules: dict[str, Module]) -> list[str]:
             if dep not in modules:
                 bad.append(f"{module.name}: DEPS names {dep}, which is not a module")
             elif rank[modules[dep].area] > rank[module.area]:
-                bad.append(f"{module.area}/{module.name}: DEPS names {modules[dep].area}/{dep}, an area above it")
+                bad.append(f"{module.area}/{module.name}: DEPS names {modules[dep].area}/{dep}, an area that comes later in src/CMakeLists.txt")
     includes = edges(modules)
     for file, user, used, _ in includes:
         name = file.relative_to(ROOT)
@@ -156,16 +182,13 @@ def problems(order: list[str], modules: dict[str, Module]) -> list[str]:
         if test and (used.area == "sim" or used.name in closure({user.name}, modules)):
             continue  # simulated machines are what tests run on
         if rank[used.area] > rank[user.area]:
-            bad.append(f"{name}: includes {used.area}/{used.name}, which is above {user.area}")
+            bad.append(f"{name}: includes {used.area}/{used.name}, an area that comes later in src/CMakeLists.txt than {user.area}")
         elif not test and used.name not in closure({user.name}, modules):
             bad.append(f"{name}: includes {used.name}, not among DEPS of {user.name}")
     for name in FREE_OF_BASE:
         if reached := closure({name}, modules) & {m.name for m in modules.values() if m.area == "base"}:
             bad.append(f"{name}: must stay free of base, reaches {', '.join(sorted(reached))}")
-    for program, (roots, forbidden) in FORBIDDEN.items():
-        if reached := closure(set(roots), modules) & forbidden:
-            bad.append(f"{program}: must not reach {', '.join(sorted(reached))}")
-    return bad + impurities(modules, includes)
+    return bad + forbidden_links(modules) + impurities(modules, includes)
 
 
 def picture(order: list[str], modules: dict[str, Module]) -> str:
@@ -214,4 +237,5 @@ def main() -> int:
     return 1 if bad else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -97,9 +97,9 @@ int failed(const Error& error, std::string_view name, int status, std::FILE* err
 
 void say_notes(const options::ParsedOptions& read, const Log& log) {
   if (read.options.program != options::Program::Gke) return;
-  const agent::GkeLog voice(log, read.options.gke.plugin_directory);
-  voice.started();
-  voice.options(read.notes);
+  const agent::GkeLog gke_log(log, read.options.gke.plugin_directory);
+  gke_log.started();
+  gke_log.options(read.notes);
 }
 
 // Searched once: the image does not change while the agent runs.

@@ -2,6 +2,7 @@
 #include "gantry/doctor_shares.hpp"
 
 #include "base/core/text.hpp"
+#include "base/core/unix_time.hpp"
 #include "gantry/share_commands.hpp"
 #include "gpu/abi/fence.h"
 #include "sharing/backend/fence_libraries.hpp"
@@ -20,11 +21,8 @@ namespace {
 constexpr std::chrono::seconds kDaemonTimeout{3};
 constexpr std::size_t kLibraryBytes = std::size_t{16} << 20;
 
-std::int64_t seconds_since(std::int64_t unix_ms) {
-  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
-                       std::chrono::system_clock::now().time_since_epoch())
-                       .count();
-  return std::max<std::int64_t>(0, (now - unix_ms) / 1000);
+std::int64_t seconds_since(std::int64_t then_ms) {
+  return std::max<std::int64_t>(0, (unix_ms() - then_ms) / 1000);
 }
 
 // The library's bytes contain the version of its protocol.

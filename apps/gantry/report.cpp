@@ -190,7 +190,7 @@ Result<int> write_report(const ReportOptions& options, const Context& context) {
   how.deadline = options.deadline.duration();
   GANTRY_TRY(const auto inventory, probe::snapshot(host, how));
   const auto report = make_report(options, host, inventory);
-  const auto now = unix_ns() / 1'000'000'000;
+  const auto now = unix_now();
   const auto bytes = doctor::to_tar(report.files, now);
   const auto path = options.output.empty()
                         ? fmt::format("./gantry-report-{:%Y%m%d-%H%M%S}.tar", fmt::gmtime(now))

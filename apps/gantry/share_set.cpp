@@ -16,7 +16,8 @@ namespace {
 // With `--policy stop`, lowering the limit kills every process that already uses more.
 Status check_nobody_is_stopped(const daemon::ShareState& before,
                                const policy::ShareChanges& changes) {
-  if (changes.violation.value_or(before.share.violation) != policy::Violation::Stop) return {};
+  if (changes.violation.value_or(before.share.violation) != policy::ViolationPolicy::Stop)
+    return {};
   if (!changes.memory || changes.memory == policy::MemoryLimit{}) return {};
   for (const auto& gpu : before.gpus) {
     const auto held = std::max(gpu.memory_held, gpu.memory_used);

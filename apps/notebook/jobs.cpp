@@ -79,11 +79,11 @@ Status Jobs::start(const std::vector<std::string>& argv, std::chrono::millisecon
 }
 
 void Jobs::poll() {
-  struct Ended {
+  struct EndedJob {
     Done done;
     JobResult result;
   };
-  std::vector<Ended> ended;
+  std::vector<EndedJob> ended;
   const auto now = std::chrono::steady_clock::now();
   for (auto job = jobs_.begin(); job != jobs_.end();) {
     int status = 0;
@@ -102,7 +102,7 @@ void Jobs::poll() {
     job = over ? jobs_.erase(job) : std::next(job);
   }
   if (jobs_.empty()) timer_.cancel();
-  for (const Ended& each : ended) each.done(each.result);  // may start other jobs
+  for (const EndedJob& each : ended) each.done(each.result);  // may start other jobs
 }
 
 }  // namespace gantry::workload

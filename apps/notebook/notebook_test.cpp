@@ -2,7 +2,6 @@
 #include "notebook/notebook.hpp"
 
 #include "net/http/client.hpp"
-#include "sim/machine/tree.hpp"
 #include "support/machine.hpp"
 #include "support/tree.hpp"
 
@@ -81,11 +80,6 @@ class Running {
   std::thread thread_;
 };
 
-std::string cuda_of(const test::Machine& machine) {
-  const auto marker = sim::read_marker(machine.root());
-  return marker.ok() ? machine.path(marker->cuda_library) : "";
-}
-
 NotebookOptions on(const std::string& library) {
   return {.run = {GANTRY_NOTEBOOK, "--job", "add", "--library", library},
           .look = {GANTRY_NOTEBOOK, "--job", "look", "--library", library}};
@@ -93,7 +87,7 @@ NotebookOptions on(const std::string& library) {
 
 TEST(Notebook, ShowsTheGpusAndAddsOnOne) {
   const test::Machine machine("k80");
-  const Running notebook(on(cuda_of(machine)));
+  const Running notebook(on(machine.cuda_library()));
   const auto page = notebook.get("/");
   EXPECT_EQ(page.status, 200);
   EXPECT_THAT(page.body, HasSubstr("GPU 0: Tesla K80, 11439 MiB, compute capability 3.7, "));
@@ -114,7 +108,7 @@ TEST(Notebook, ShowsTheGpusAndAddsOnOne) {
 
 TEST(Notebook, AFaultOfTheGpuIsSaidWithItsCause) {
   const test::Machine machine("no-nodes");
-  const Running notebook(on(cuda_of(machine)));
+  const Running notebook(on(machine.cuda_library()));
   const auto run = notebook.get("/run");
   EXPECT_EQ(run.status, 500);
   EXPECT_THAT(run.body, AllOf(HasSubstr("gantry-notebook: cuInit: no CUDA-capable device"),

@@ -79,12 +79,12 @@ std::string describe_failure(const JobResult& result) {
   const auto at = result.output.find("gantry-notebook: ");
   const std::string_view text =
       std::string_view(result.output).substr(at == std::string::npos ? 0 : at);
-  auto story = fmt::format("{}.", text.substr(0, text.find('\n')));
+  auto message = fmt::format("{}.", text.substr(0, text.find('\n')));
   const auto cause = line_after(text, "cause:");
   const auto remedy = line_after(text, "remedy:");
-  if (!cause.empty()) story += fmt::format(" Cause: {}.", cause);
-  if (!remedy.empty()) story += fmt::format(" Remedy: {}", remedy);
-  return story;
+  if (!cause.empty()) message += fmt::format(" Cause: {}.", cause);
+  if (!remedy.empty()) message += fmt::format(" Remedy: {}", remedy);
+  return message;
 }
 
 std::string describe_verdict(const PageState& view) {

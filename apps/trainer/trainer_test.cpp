@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/trainer.hpp"
 
-#include "sim/machine/tree.hpp"
 #include "support/captured_output.hpp"
 #include "support/machine.hpp"
 #include "support/paths.hpp"
@@ -34,11 +33,6 @@ Outcome run(const Options& options, const TrainerOptions& how) {
       [&](std::FILE* out, std::FILE* err) { return train(options, how, out, err); });
 }
 
-std::string cuda_of(const test::Machine& machine) {
-  const auto marker = sim::read_marker(machine.root());
-  return marker.ok() ? machine.path(marker->cuda_library) : "";
-}
-
 double accuracy_at(const std::string& out, int step) {
   const std::string line = "Accuracy at step " + std::to_string(step) + ": ";
   const auto at = out.find(line);
@@ -66,7 +60,7 @@ TEST(Reference, LearnsByItself) {
 
 TEST(GpuModel, HasTheWeightsAndAnswersOfTheReference) {
   const test::Machine machine("h200");
-  const auto cuda = open_cuda(cuda_of(machine));
+  const auto cuda = open_cuda(machine.cuda_library());
   ASSERT_TRUE(cuda.ok());
   ASSERT_EQ(cuda->cuInit(0), CUDA_SUCCESS);
   Context context(*cuda);
@@ -94,7 +88,8 @@ TEST(GpuModel, HasTheWeightsAndAnswersOfTheReference) {
 
 TEST(Trainer, ReadsDigitsBetterStepByStep) {
   const test::Machine machine("h200");
-  const Outcome result = run({.library = cuda_of(machine)}, {.max_steps = 100, .verify = true});
+  const Outcome result =
+      run({.library = machine.cuda_library()}, {.max_steps = 100, .verify = true});
   EXPECT_EQ(result.err, "");
   EXPECT_EQ(result.status, 0);
   EXPECT_THAT(result.out, AllOf(HasSubstr("Found device 0 with properties:\nname: NVIDIA H200 "
@@ -113,7 +108,7 @@ TEST(Trainer, LearnsOnTheSimulatedH200AsOnTheRealOne) {
   std::ostringstream measured;
   measured << file.rdbuf();
   const test::Machine machine("h200");
-  const Outcome result = run({.library = cuda_of(machine)}, {.max_steps = 200});
+  const Outcome result = run({.library = machine.cuda_library()}, {.max_steps = 200});
   for (int step = 0; step <= 200; step += 10) {
     EXPECT_NEAR(accuracy_at(result.out, step), accuracy_at(measured.str(), step), 0.002) << step;
   }
@@ -126,7 +121,7 @@ TEST(Trainer, LearnsOnTheSimulatedH200AsOnTheRealOne) {
 
 TEST(Trainer, NamesTheSeedsCardAsItsLogDoes) {
   const test::Machine machine("k80");
-  const Outcome result = run({.library = cuda_of(machine)}, {.max_steps = 0});
+  const Outcome result = run({.library = machine.cuda_library()}, {.max_steps = 0});
   EXPECT_THAT(result.out,
               ContainsRegex("[0-9-]+ [0-9:]+\\.[0-9]{6}: I gantry-trainer\\] Found device 0 with "
                             "properties:\nname: Tesla K80 major: 3 minor: 7 "
@@ -137,9 +132,9 @@ TEST(Trainer, NamesTheSeedsCardAsItsLogDoes) {
 
 TEST(Trainer, RunsOnTheDeviceThatIsNamed) {
   const test::Machine machine("h200x8");
-  EXPECT_THAT(run({.library = cuda_of(machine), .device = 5}, {.max_steps = 1}).out,
+  EXPECT_THAT(run({.library = machine.cuda_library(), .device = 5}, {.max_steps = 1}).out,
               HasSubstr("Found device 5 with properties"));
-  const Outcome none = run({.library = cuda_of(machine), .device = 8}, {});
+  const Outcome none = run({.library = machine.cuda_library(), .device = 8}, {});
   EXPECT_EQ(none.status, 1);
   EXPECT_THAT(none.err, HasSubstr("CUDA_ERROR_INVALID_DEVICE, 101"));
 }
@@ -164,7 +159,7 @@ TEST(Trainer, WithoutAGpuSaysWhatIsMissing) {
   EXPECT_EQ(none.out, "");
   EXPECT_THAT(none.err, HasSubstr("the CUDA driver library cannot be loaded: /nonexistent"));
   const test::Machine machine("no-nodes");
-  const Outcome hidden = run({.called = "tf-mnist", .library = cuda_of(machine)}, {});
+  const Outcome hidden = run({.called = "tf-mnist", .library = machine.cuda_library()}, {});
   EXPECT_EQ(hidden.status, 1);
   EXPECT_THAT(hidden.out, Not(HasSubstr("Accuracy")));
   EXPECT_THAT(hidden.err, AllOf(StartsWith("tf-mnist: cuInit: no CUDA-capable device"),

@@ -119,10 +119,10 @@ std::string Cuda::describe(CUresult result, const char* call) const {
 
 Status Cuda::check(CUresult result, const char* call) const {
   if (result == CUDA_SUCCESS) return {};
-  auto story = describe(result, call);
+  auto message = describe(result, call);
   if (const Advice* advice = advice_for(result); advice != nullptr)
-    story += fmt::format("\n  cause: {}\n  remedy: {}", advice->cause, advice->remedy);
-  return Error(result == CUDA_ERROR_NO_DEVICE ? Errc::NotFound : Errc::Internal, story);
+    message += fmt::format("\n  cause: {}\n  remedy: {}", advice->cause, advice->remedy);
+  return Error(result == CUDA_ERROR_NO_DEVICE ? Errc::NotFound : Errc::Internal, message);
 }
 
 Status Cuda::check_allocation(CUresult result, const char* call, std::uint64_t mib) const {

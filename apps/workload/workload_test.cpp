@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_query/device_query.hpp"
-#include "sim/machine/tree.hpp"
 #include "support/captured_output.hpp"
 #include "support/machine.hpp"
 #include "support/paths.hpp"
@@ -35,11 +34,6 @@ Outcome run(int (*program)(const Options&, std::FILE*, std::FILE*), const Option
       [&](std::FILE* out, std::FILE* err) { return program(options, out, err); });
 }
 
-std::string cuda_of(const test::Machine& machine) {
-  const auto marker = sim::read_marker(machine.root());
-  return marker.ok() ? machine.path(marker->cuda_library) : "";
-}
-
 constexpr const char* kSixLines =
     "[Vector addition of 50000 elements]\n"
     "Copy input data from the host memory to the CUDA device\n"
@@ -51,7 +45,7 @@ constexpr const char* kSixLines =
 TEST(VectorAdd, PrintsTheSixLinesOnEveryCard) {
   for (const char* name : {"h200", "a100x8", "t4x4", "k80", "k620", "k2000"}) {
     const test::Machine machine(name);
-    const Outcome result = run(vector_add, {.library = cuda_of(machine)});
+    const Outcome result = run(vector_add, {.library = machine.cuda_library()});
     EXPECT_EQ(result.out, kSixLines) << name;
     EXPECT_EQ(result.err, "") << name;
     EXPECT_EQ(result.status, 0) << name;
@@ -60,24 +54,24 @@ TEST(VectorAdd, PrintsTheSixLinesOnEveryCard) {
 
 TEST(VectorAdd, RunsOnTheDeviceThatIsNamed) {
   const test::Machine machine("h200x8");
-  EXPECT_EQ(run(vector_add, {.library = cuda_of(machine), .device = 7}).status, 0);
-  const Outcome none = run(vector_add, {.library = cuda_of(machine), .device = 8});
+  EXPECT_EQ(run(vector_add, {.library = machine.cuda_library(), .device = 7}).status, 0);
+  const Outcome none = run(vector_add, {.library = machine.cuda_library(), .device = 8});
   EXPECT_EQ(none.status, 1);
   EXPECT_THAT(none.err, HasSubstr("CUDA_ERROR_INVALID_DEVICE, 101"));
 }
 
 TEST(VectorAdd, TakesMemoryBesidesAsFarAsThereIsSome) {
   const test::Machine machine("t4x4");
-  const Outcome taken = run(vector_add, {.library = cuda_of(machine), .memory_mib = 4096});
+  const Outcome taken = run(vector_add, {.library = machine.cuda_library(), .memory_mib = 4096});
   EXPECT_EQ(taken.out, std::string("[4096 MiB taken]\n") + kSixLines);
-  const Outcome more = run(vector_add, {.library = cuda_of(machine), .memory_mib = 40960});
+  const Outcome more = run(vector_add, {.library = machine.cuda_library(), .memory_mib = 40960});
   EXPECT_EQ(more.status, 1);
   EXPECT_THAT(more.err, HasSubstr("CUDA_ERROR_OUT_OF_MEMORY, 2"));
 }
 
 TEST(VectorAdd, BlamesNobodyForMemoryThatTheCardDoesNotHave) {
   const test::Machine machine("h200");
-  const Outcome result = run(vector_add, {.library = cuda_of(machine), .memory_mib = 200000});
+  const Outcome result = run(vector_add, {.library = machine.cuda_library(), .memory_mib = 200000});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.err,
               HasSubstr("cause: 200000 MiB are more than the 143155 MiB that the card"));
@@ -86,7 +80,7 @@ TEST(VectorAdd, BlamesNobodyForMemoryThatTheCardDoesNotHave) {
 
 TEST(VectorAdd, SaysHowMuchIsFreeIfTheCardIsLargeEnough) {
   const test::Machine machine("h200");
-  const Outcome result = run(vector_add, {.library = cuda_of(machine), .memory_mib = 143155});
+  const Outcome result = run(vector_add, {.library = machine.cuda_library(), .memory_mib = 143155});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.err, ContainsRegex("143155 MiB are more than the [0-9]+ MiB that are free"));
 }
@@ -129,7 +123,7 @@ TEST(VectorAdd, NamesCauseAndRemedyOfEachBrokenMachine) {
                 "systemctl start nvidia-fabricmanager"},
        }) {
     const test::Machine machine(wanted.machine);
-    const Outcome result = run(vector_add, {.library = cuda_of(machine)});
+    const Outcome result = run(vector_add, {.library = machine.cuda_library()});
     EXPECT_EQ(result.status, 1) << wanted.machine;
     EXPECT_EQ(result.out, "") << wanted.machine;
     EXPECT_THAT(result.err, AllOf(HasSubstr(wanted.error), HasSubstr(wanted.remedy)));
@@ -138,7 +132,7 @@ TEST(VectorAdd, NamesCauseAndRemedyOfEachBrokenMachine) {
 
 TEST(DeviceQuery, ReportsTheSimulatedH200AsTheRealOne) {
   const test::Machine machine("h200");
-  const Outcome result = run(device_query, {.library = cuda_of(machine)});
+  const Outcome result = run(device_query, {.library = machine.cuda_library()});
   std::ifstream measured(test::source_dir() + "/docs/measured/h200/gantry-device-query.txt");
   std::ostringstream expected;
   expected << measured.rdbuf();
@@ -158,13 +152,13 @@ TEST(DeviceQuery, CountsCoresOfTheSeedsCards) {
         Case{"k2000", "( 2) Multiprocessors, (192) CUDA Cores/MP:     384 CUDA Cores"},
         Case{"t4x4", "(40) Multiprocessors, ( 64) CUDA Cores/MP:     2560 CUDA Cores"}}) {
     const test::Machine machine(wanted.machine);
-    EXPECT_THAT(run(device_query, {.library = cuda_of(machine)}).out, HasSubstr(wanted.line));
+    EXPECT_THAT(run(device_query, {.library = machine.cuda_library()}).out, HasSubstr(wanted.line));
   }
 }
 
 TEST(DeviceQuery, ShowsWhoReachesWhom) {
   const test::Machine machine("h200x8");
-  const Outcome result = run(device_query, {.library = cuda_of(machine)});
+  const Outcome result = run(device_query, {.library = machine.cuda_library()});
   EXPECT_THAT(result.out,
               HasSubstr("> Peer-to-Peer (P2P) access from NVIDIA H200 (GPU0) -> NVIDIA H200 "
                         "(GPU7) : Yes\n"));
@@ -178,7 +172,7 @@ TEST(DeviceQuery, HasTheNameItWasCalledBy) {
 
 TEST(DeviceQuery, FailsWithItsLastLineAndAReason) {
   const test::Machine machine("no-nodes");
-  const Outcome result = run(device_query, {.library = cuda_of(machine)});
+  const Outcome result = run(device_query, {.library = machine.cuda_library()});
   EXPECT_EQ(result.status, 1);
   EXPECT_TRUE(result.out.ends_with("Result = FAIL\n"));
   EXPECT_THAT(result.err,

@@ -77,12 +77,12 @@ struct OffsetRange {
 };
 
 // Ranges that are still to be searched.
-class Pending {
+class PendingRanges {
  public:
-  Pending() = default;
-  ~Pending() { free(ranges_); }
-  Pending(const Pending&) = delete;
-  Pending& operator=(const Pending&) = delete;
+  PendingRanges() = default;
+  ~PendingRanges() { free(ranges_); }
+  PendingRanges(const PendingRanges&) = delete;
+  PendingRanges& operator=(const PendingRanges&) = delete;
 
   void push(OffsetRange range) {
     if (range.begin >= range.end) return;
@@ -112,7 +112,7 @@ class Pending {
 // that grew during the search is found again with its old beginning, and is counted once.
 template <class Visit>
 void walk(int fd, uint64_t begin, uint64_t end, Visit& visit) {
-  Pending pending;
+  PendingRanges pending;
   pending.push({begin, end});
   OffsetRange range = {};
   while (pending.pop(range)) {
@@ -133,12 +133,12 @@ void walk(int fd, uint64_t begin, uint64_t end, Visit& visit) {
 
 constexpr uint64_t kEnd = ~0ULL >> 1U;
 
-class Locked {
+class MutexLock {
  public:
-  explicit Locked(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
-  ~Locked() { pthread_mutex_unlock(&mutex_); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
+  explicit MutexLock(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
+  ~MutexLock() { pthread_mutex_unlock(&mutex_); }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
 
  private:
   pthread_mutex_t& mutex_;
@@ -271,7 +271,7 @@ int gantry_sim_usage_add(struct gantry_sim_usage* usage, uint32_t gpu, int32_t g
                          uint64_t bytes, uint64_t limit) {
   const uint32_t field = field_of(gpu, gi_id, ci_id);
   if (usage == nullptr || field == 0) return -2;
-  const Locked locked(usage->mutex);
+  const MutexLock locked(usage->mutex);
   if (!open_look(*usage) || !take_turn(usage->look)) return -2;
   const int result = add_in_turn(*usage, gpu, gi_id, field, bytes, limit);
   flock(usage->look, LOCK_UN);
@@ -282,7 +282,7 @@ void gantry_sim_usage_sub(struct gantry_sim_usage* usage, uint32_t gpu, int32_t 
                           int32_t ci_id, uint64_t bytes) {
   const uint32_t field = field_of(gpu, gi_id, ci_id);
   if (usage == nullptr || field == 0) return;
-  const Locked locked(usage->mutex);
+  const MutexLock locked(usage->mutex);
   if (usage->hold < 0 || usage->length[field] == 0) return;
   const uint64_t held = usage->length[field] - 1;
   const uint64_t left = bytes >= held ? 0 : held - bytes + 1;
@@ -293,14 +293,14 @@ void gantry_sim_usage_sub(struct gantry_sim_usage* usage, uint32_t gpu, int32_t 
 uint64_t gantry_sim_usage_total(struct gantry_sim_usage* usage, uint32_t gpu, int32_t gi_id,
                                 int32_t ci_id) {
   if (usage == nullptr) return 0;
-  const Locked locked(usage->mutex);
+  const MutexLock locked(usage->mutex);
   return open_look(*usage) ? sum(*usage, gpu, gi_id, ci_id) : 0;
 }
 
 size_t gantry_sim_usage_list(struct gantry_sim_usage* usage, uint32_t gpu,
                              struct gantry_sim_use* rows, size_t capacity) {
   if (usage == nullptr) return 0;
-  const Locked locked(usage->mutex);
+  const MutexLock locked(usage->mutex);
   if (!open_look(*usage)) return 0;
   size_t count = 0;
   auto visit = [&](uint32_t slot, uint32_t field, uint64_t value) {

@@ -106,7 +106,7 @@ TEST(CudaProcAddress, SaysWhetherTheNameOrTheVersionIsMissing) {
   EXPECT_EQ(cuda.cuGetProcAddress("cuNothing", &found, 12000, 0), CUDA_ERROR_NOT_FOUND);
 }
 
-std::string text_of(const std::string& path) {
+std::string read_file(const std::string& path) {
   std::ifstream in(test::source_dir() + "/" + path);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
@@ -146,7 +146,7 @@ TEST(CudaExports, WhatIsRefusedIsFoundAndSaysSo) {
 TEST(CudaExports, WhatIsRefusedIsInTheDocs) {
   std::set<std::string> refused;
   for (const Meaning& row : kRefused) refused.insert(row.symbol);
-  const std::string docs = text_of("docs/simulated-machines.md");
+  const std::string docs = read_file("docs/simulated-machines.md");
   const std::string start = "```text\n";
   const auto at = docs.find(start, docs.find("## CUDA functions that are refused"));
   ASSERT_NE(at, std::string::npos);
@@ -156,13 +156,13 @@ TEST(CudaExports, WhatIsRefusedIsInTheDocs) {
 
 TEST(CudaExports, WhatTheDriverHasAndTheSimulationHasNotIsInTheDocs) {
   const LoadedCuda cuda;
-  const std::set<std::string> exported = words_of(text_of("src/gpu/abi/cuda_exports.txt"));
+  const std::set<std::string> exported = words_of(read_file("src/gpu/abi/cuda_exports.txt"));
   ASSERT_GT(exported.size(), 600U);
   std::set<std::string> missing;
   for (const std::string& name : exported) {
     if (cuda.symbol(name.c_str()) == nullptr) missing.insert(plain(name));
   }
-  const std::string docs = text_of("docs/simulated-machines.md");
+  const std::string docs = read_file("docs/simulated-machines.md");
   const std::string start = "```text\n";
   const auto at = docs.rfind(start);
   ASSERT_NE(at, std::string::npos);
@@ -171,7 +171,7 @@ TEST(CudaExports, WhatTheDriverHasAndTheSimulationHasNotIsInTheDocs) {
 }
 
 TEST(CudaExports, NothingIsSimulatedThatTheDriverDoesNotHave) {
-  const std::set<std::string> exported = words_of(text_of("src/gpu/abi/cuda_exports.txt"));
+  const std::set<std::string> exported = words_of(read_file("src/gpu/abi/cuda_exports.txt"));
 #define CUDA_ENTRY(symbol, name, since, parameters, arguments) \
   EXPECT_EQ(exported.count(#symbol), 1U) << #symbol;
 #include "gpu/abi/cuda_entries.def"

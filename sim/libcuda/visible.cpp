@@ -10,18 +10,18 @@ namespace gantry::sim::cuda {
 namespace {
 
 constexpr size_t kNone = ~static_cast<size_t>(0);
-constexpr size_t kMaxGpus = 64;
+constexpr size_t kMaxVisibleGpus = 64;
 
 // Indices of each GPU's first candidate, in CUDA's order: fastest first unless CUDA_DEVICE_ORDER
 // says otherwise.
 struct Order {
-  size_t first[kMaxGpus];
+  size_t first[kMaxVisibleGpus];
   size_t count;
 };
 
 Order device_order(const Candidate* candidates, size_t count, const char* order) {
   Order result{};
-  for (size_t i = 0; i < count && result.count < kMaxGpus; ++i) {
+  for (size_t i = 0; i < count && result.count < kMaxVisibleGpus; ++i) {
     if (i == 0 || candidates[i].gpu != candidates[i - 1].gpu) result.first[result.count++] = i;
   }
   if (order != nullptr && strcmp(order, "PCI_BUS_ID") == 0) return result;

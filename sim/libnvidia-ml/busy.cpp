@@ -31,12 +31,12 @@ unsigned int percent(uint64_t part, uint64_t whole) {
 
 }  // namespace
 
-Busy::Busy(const Target& target, uint64_t window_ns) : gpu_(target.gpu) {
+ProcessLoad::ProcessLoad(const Target& target, uint64_t window_ns) : gpu_(target.gpu) {
   size_ = gantry_sim_time_list(time_of_machine(), window_ns, rows_, kMost);
   if (size_ > kMost) size_ = kMost;
 }
 
-unsigned int Busy::of_process(int32_t pid) const {
+unsigned int ProcessLoad::of_process(int32_t pid) const {
   unsigned int sum = 0;
   for (size_t i = 0; i < size_; ++i) {
     if (rows_[i].gpu == gpu_ && rows_[i].pid == pid)
@@ -45,7 +45,7 @@ unsigned int Busy::of_process(int32_t pid) const {
   return sum > 100 ? 100 : sum;
 }
 
-unsigned int Busy::of_card() const {
+unsigned int ProcessLoad::of_card() const {
   unsigned int sum = 0;
   for (size_t i = 0; i < size_; ++i) {
     if (rows_[i].gpu == gpu_) sum += percent(rows_[i].window_busy_ns, rows_[i].window_ns);

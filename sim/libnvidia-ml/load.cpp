@@ -32,7 +32,7 @@ bool sample_of(const Target& target, nvmlSamplingType_t type, unsigned int& valu
       value = static_cast<unsigned int>(now.power_mw);
       return now.power_mw != GANTRY_SIM_UNSET;
     case NVML_GPU_UTILIZATION_SAMPLES:
-      value = greater(now.utilization_gpu, Busy(target).of_card());
+      value = greater(now.utilization_gpu, ProcessLoad(target).of_card());
       return true;
     case NVML_MEMORY_UTILIZATION_SAMPLES: value = now.utilization_memory; return true;
     case NVML_ENC_UTILIZATION_SAMPLES:
@@ -65,7 +65,8 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device,
   GANTRY_NEED(utilization);
   const auto now = gpu_now(target.gpu);
   if (now.mig_current != 0) return NVML_ERROR_NOT_SUPPORTED;
-  *utilization = {greater(now.utilization_gpu, Busy(target).of_card()), now.utilization_memory};
+  *utilization = {greater(now.utilization_gpu, ProcessLoad(target).of_card()),
+                  now.utilization_memory};
   return NVML_SUCCESS;
 }
 
@@ -170,7 +171,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
     return NVML_ERROR_INSUFFICIENT_SIZE;
   }
   *count = 0;
-  const Busy busy(target, window_ns(last_seen, stamp));
+  const ProcessLoad busy(target, window_ns(last_seen, stamp));
   for (const auto& use : uses) {
     if (use.pid <= 0) continue;
     const unsigned int load =
@@ -198,7 +199,7 @@ nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizat
     return NVML_ERROR_INSUFFICIENT_SIZE;
   }
   info->processSamplesCount = 0;
-  const Busy busy(target, window_ns(info->lastSeenTimeStamp, stamp));
+  const ProcessLoad busy(target, window_ns(info->lastSeenTimeStamp, stamp));
   for (const auto& use : uses) {
     if (use.pid <= 0) continue;
     const unsigned int load =

@@ -31,10 +31,10 @@ class MemoryUses {
 };
 
 // The recent share of each process in a card's time, in percent.
-class Busy {
+class ProcessLoad {
  public:
   static constexpr uint64_t kSecond = 1000000000;
-  explicit Busy(const Target& target, uint64_t window_ns = kSecond);
+  explicit ProcessLoad(const Target& target, uint64_t window_ns = kSecond);
   unsigned int of_process(int32_t pid) const;
   unsigned int of_card() const;
 

@@ -35,15 +35,13 @@ std::string gpu_node(const gantry_sim_gpu& gpu) {
 std::string directory_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
-std::string name_of(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 // rename(2) between two directories of the tree, through descriptors that cannot lead out of it.
 Status move(const sys::Host& host, const std::string& from, const std::string& to) {
   GANTRY_TRY(const sys::UniqueFd source, host.open(directory_of(from), O_PATH | O_DIRECTORY));
   GANTRY_TRY(const sys::UniqueFd target, host.open(directory_of(to), O_PATH | O_DIRECTORY));
-  if (::renameat(source.get(), name_of(from).c_str(), target.get(), name_of(to).c_str()) != 0) {
+  if (::renameat(source.get(), std::string(base_name(from)).c_str(), target.get(),
+                 std::string(base_name(to)).c_str()) != 0) {
     return Error::sys(errno, fmt::format("move {} to {}", from, to));
   }
   return {};
@@ -77,7 +75,7 @@ Status stand_in(const sys::Host& host, const std::string& path, std::string_view
     GANTRY_CHECK(make_keep(host, path));
     GANTRY_TRY(const sys::UniqueFd from, host.open(directory_of(path), O_PATH | O_DIRECTORY));
     GANTRY_TRY(const sys::UniqueFd to, host.open(directory_of(kept(path)), O_PATH | O_DIRECTORY));
-    const auto name = name_of(path);
+    const auto name = std::string(base_name(path));
     if (::linkat(from.get(), name.c_str(), to.get(), name.c_str(), 0) != 0)
       return Error::sys(errno, fmt::format("keep {}", path));
   }
@@ -95,7 +93,7 @@ Status take_back(const sys::Host& host, const std::string& path) {
   // rename(2) does nothing if both names are the same file: an injector was killed before it
   // replaced the file.
   GANTRY_TRY(const sys::UniqueFd keep, host.open(directory_of(kept(path)), O_PATH | O_DIRECTORY));
-  if (::unlinkat(keep.get(), name_of(path).c_str(), 0) != 0 && errno != ENOENT)
+  if (::unlinkat(keep.get(), std::string(base_name(path)).c_str(), 0) != 0 && errno != ENOENT)
     return Error::sys(errno, fmt::format("remove {}", kept(path)));
   return {};
 }
@@ -183,7 +181,7 @@ std::vector<std::string> driver_places(const sys::Host& host) {
       const auto device = host.resolve("/sys/bus/pci/devices/" + name);
       if (!device.ok()) continue;
       const auto driver = host.link(*device + "/driver");
-      const bool driven = driver.ok() && name_of(*driver).starts_with("nvidia");
+      const bool driven = driver.ok() && base_name(*driver).starts_with("nvidia");
       if (driven || is_there(host, kept(*device + "/driver")))
         places.push_back(*device + "/driver");
     }

@@ -160,7 +160,7 @@ int open(Session& session) {
 int select(Session& session, const char* ids) {
   const Nvml& nvml = session.nvml;
   call(nvml.nvmlDeviceGetCount_v2, &session.attached);
-  for (unsigned i = 0; i < session.attached && session.count < kMaxGpus; ++i) {
+  for (unsigned i = 0; i < session.attached && session.count < kMaxListedGpus; ++i) {
     Gpu& gpu = session.gpus[session.count];
     gpu = Gpu();
     const nvmlReturn_t error = open_gpu(session, i, gpu);

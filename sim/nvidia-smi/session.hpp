@@ -8,7 +8,7 @@
 
 namespace smi {
 
-inline constexpr unsigned kMaxGpus = 64;
+inline constexpr unsigned kMaxListedGpus = 64;
 
 /// What the vendor's program exits with; NVML's own codes are used for everything else.
 inline constexpr int kDone = 0;
@@ -34,7 +34,7 @@ struct Session {
   unsigned attached = 0;      // GPUs NVML counts
   unsigned count = 0;         // GPUs asked for
   int lost = 0;               // exit status when a GPU could not be opened
-  Gpu gpus[kMaxGpus];
+  Gpu gpus[kMaxListedGpus];
 
   bool at_least(unsigned major) const { return driver_major >= major; }
 };

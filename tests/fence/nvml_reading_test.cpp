@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kLimit = 4096 * kMiB;
 
-class Looks : public ::testing::Test {
+class NvmlReadingTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!gantry::test::Machine::has_libraries()) GTEST_SKIP() << "no simulated libraries";
@@ -58,14 +58,14 @@ class Looks : public ::testing::Test {
   MachineWithDaemon machine_;
 };
 
-TEST_F(Looks, WhatIsLeftIsExactRightAfterTheFirstContext) {
+TEST_F(NvmlReadingTest, WhatIsLeftIsExactRightAfterTheFirstContext) {
   EXPECT_EQ(in_share([](const CudaLibrary& fence, const CudaLibrary& driver) {
               return sim::cuda::free_bytes(fence) == kLimit - used(driver) ? 0 : 1;
             }),
             0);
 }
 
-TEST_F(Looks, WhatADriverTookForItselfIsSeenBeforeTheShareIsFull) {
+TEST_F(NvmlReadingTest, WhatADriverTookForItselfIsSeenBeforeTheShareIsFull) {
   EXPECT_EQ(in_share([](const CudaLibrary& fence, const CudaLibrary& driver) {
               if (!take(fence, 64 * kMiB) || !take(driver, 70 * kMiB)) return 1;
               while (take(fence, 32 * kMiB)) {
@@ -76,7 +76,7 @@ TEST_F(Looks, WhatADriverTookForItselfIsSeenBeforeTheShareIsFull) {
             0);
 }
 
-TEST_F(Looks, WhatADriverGaveBackIsRoomAtOnce) {
+TEST_F(NvmlReadingTest, WhatADriverGaveBackIsRoomAtOnce) {
   EXPECT_EQ(in_share([](const CudaLibrary& fence, const CudaLibrary& driver) {
               CUdeviceptr pointer = 0;
               if (!take(driver, 400 * kMiB, &pointer)) return 1;
@@ -93,7 +93,7 @@ TEST_F(Looks, WhatADriverGaveBackIsRoomAtOnce) {
 // Here NVML is never read, even if the fence asks. One process of the share holds most of the
 // memory and is idle; the other takes all it can get, from before the end of the daemon until long
 // after the start of the next one.
-TEST_F(Looks, TheLimitHoldsAcrossADaemonCrash) {
+TEST_F(NvmlReadingTest, TheLimitHoldsAcrossADaemonCrash) {
   constexpr std::uint64_t kQuiet = 2560 * kMiB;
   constexpr std::uint64_t kStep = 32 * kMiB;
   machine_.make({.name = "b", .memory = "4GiB", .on_violation = "stop"});

@@ -458,13 +458,4 @@ std::size_t FakeApiServer::watches() const {
   return work_->watches_;
 }
 
-bool eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + 60s;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(2ms);
-  }
-  return true;
-}
-
 }  // namespace gantry::test

@@ -51,7 +51,4 @@ class FakeApiServer {
   std::unique_ptr<Work> work_;
 };
 
-// Waits until another thread makes the condition true, at most a minute.
-bool eventually(const std::function<bool()>& condition);
-
 }  // namespace gantry::test

@@ -56,6 +56,11 @@ sys::Host Machine::host() const {
   return *sys::Host::at(root_);
 }
 
+std::string Machine::cuda_library() const {
+  const auto marker = sim::read_marker(root_);
+  return marker.ok() ? path(marker->cuda_library) : "";
+}
+
 Machine& Machine::file(std::string_view inside, std::string_view content) {
   const auto full = path(inside);
   fs::create_directories(fs::path(full).parent_path());

@@ -21,6 +21,7 @@ class Machine {
   const std::string& root() const { return root_; }
   std::string path(std::string_view inside) const { return root_ + std::string(inside); }
   sys::Host host() const;
+  std::string cuda_library() const;  // "" if the machine has none
 
   // Changes for tests of broken machines.
   Machine& file(std::string_view inside, std::string_view content);

@@ -10,6 +10,12 @@
 
 namespace gantry {
 
+// ASCII, whatever the locale.
+constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool all_digits(std::string_view text);  // false if it is empty
+
 std::string_view trim(std::string_view text);
 
 // The parts between separators; an empty text has no parts.
@@ -21,6 +27,7 @@ std::optional<std::uint64_t> parse_u64(std::string_view text, int base = 10);
 std::optional<std::int64_t> parse_i64(std::string_view text);
 
 std::string to_lower(std::string_view text);
+std::string_view base_name(std::string_view path);  // "c" for "/a/b/c"
 bool contains(std::string_view text, std::string_view part);
 
 bool is_utf8(std::string_view text);

@@ -32,6 +32,20 @@ TEST(Text, NumbersMustFillTheText) {
   EXPECT_EQ(parse_i64("-1"), -1);
 }
 
+TEST(Text, DigitsOnly) {
+  EXPECT_TRUE(all_digits("0580"));
+  EXPECT_FALSE(all_digits(""));
+  EXPECT_FALSE(all_digits("58a"));
+  EXPECT_FALSE(all_digits("-1"));
+}
+
+TEST(Text, TheLastPartOfAPath) {
+  EXPECT_EQ(base_name("/usr/lib/libcuda.so.1"), "libcuda.so.1");
+  EXPECT_EQ(base_name("/x"), "x");
+  EXPECT_EQ(base_name("x"), "x");
+  EXPECT_EQ(base_name("/usr/"), "");
+}
+
 TEST(Text, BytesForPeople) {
   EXPECT_EQ(human_bytes(512), "512 B");
   EXPECT_EQ(human_bytes(143771ULL << 20), "140.4 GiB");

@@ -13,4 +13,13 @@ inline std::int64_t unix_ns() {
       .count();
 }
 
+inline std::int64_t unix_ms() {
+  return unix_ns() / 1'000'000;
+}
+
+// In seconds.
+inline std::int64_t unix_now() {
+  return unix_ns() / 1'000'000'000;
+}
+
 }  // namespace gantry

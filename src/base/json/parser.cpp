@@ -12,10 +12,6 @@ namespace {
 
 using detail::Node;
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 // One pass without recursion: the open containers are a stack of indices.
 class Parser {
  public:
@@ -39,7 +35,7 @@ class Parser {
   }
 
  private:
-  struct Open {
+  struct OpenLevel {
     std::uint32_t node;
     std::uint32_t last_child;  // 0: none yet
   };
@@ -92,7 +88,7 @@ class Parser {
     return value(key_begin, key_end);
   }
 
-  void link_child(Open& open) {
+  void link_child(OpenLevel& open) {
     const auto child = static_cast<std::uint32_t>(nodes_.size());
     auto& from =
         open.last_child == 0 ? nodes_[open.node].first_child : nodes_[open.last_child].next;
@@ -203,7 +199,7 @@ class Parser {
 
   std::string_view text_;
   std::vector<Node>& nodes_;
-  std::vector<Open> open_;
+  std::vector<OpenLevel> open_;
   std::vector<std::uint32_t> keys_;
   std::size_t at_ = 0;
 };

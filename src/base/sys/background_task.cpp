@@ -58,7 +58,7 @@ void BackgroundTask::run(const std::stop_token& stop) {
     return options_.period;
   };
   auto pause = options_.retry.first;
-  if (options_.first_run == FirstRun::AfterPeriod) wait(stop, period(), Wakes::Honored);
+  if (options_.first_run == FirstRun::AfterPeriod) wait(stop, period(), WakePolicy::Honored);
   while (!stop.stop_requested()) {
     {
       const std::lock_guard hold(mutex_);
@@ -68,7 +68,7 @@ void BackgroundTask::run(const std::stop_token& stop) {
     if (stop.stop_requested()) return;
     if (done.ok()) {
       pause = options_.retry.first;
-      wait(stop, period(), Wakes::Honored);
+      wait(stop, period(), WakePolicy::Honored);
     } else {
       const auto retry_in = jittered(pause);
       if (options_.on_error) options_.on_error(done.error(), retry_in);
@@ -79,8 +79,8 @@ void BackgroundTask::run(const std::stop_token& stop) {
 }
 
 void BackgroundTask::wait(const std::stop_token& stop, std::optional<Milliseconds> at_most,
-                          Wakes wakes) {
-  const auto over = [&] { return woken_ && wakes == Wakes::Honored; };
+                          WakePolicy wakes) {
+  const auto over = [&] { return woken_ && wakes == WakePolicy::Honored; };
   std::unique_lock hold(mutex_);
   if (at_most) {
     changed_.wait_for(hold, stop, *at_most, over);

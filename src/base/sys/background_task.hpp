@@ -24,7 +24,7 @@ class BackgroundTask {
   // One run. A run that may take long must end early when `stop` is requested.
   using Work = std::function<Status(const std::stop_token& stop)>;
 
-  enum class Wakes : std::uint8_t {
+  enum class WakePolicy : std::uint8_t {
     Deferred,  // wake() does not shorten the pause
     Honored
   };
@@ -33,7 +33,7 @@ class BackgroundTask {
   struct Retry {
     Milliseconds first = std::chrono::seconds(1);
     Milliseconds max = std::chrono::seconds(30);
-    Wakes wakes = Wakes::Deferred;
+    WakePolicy wakes = WakePolicy::Deferred;
   };
   enum class FirstRun : std::uint8_t { AtStart, AfterPeriod };
 
@@ -64,7 +64,7 @@ class BackgroundTask {
 
  private:
   void run(const std::stop_token& stop);
-  void wait(const std::stop_token& stop, std::optional<Milliseconds> at_most, Wakes wakes);
+  void wait(const std::stop_token& stop, std::optional<Milliseconds> at_most, WakePolicy wakes);
 
   Options options_;
   const Work work_;

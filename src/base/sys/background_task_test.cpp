@@ -212,8 +212,8 @@ TEST(BackgroundTask, DoesNotRetryInStepWithOthers) {
 }
 
 TEST(BackgroundTask, AWakeShortensThePauseAfterAFailureOnlyIfAsked) {
-  using Wakes = BackgroundTask::Wakes;
-  for (const auto wakes : {Wakes::Honored, Wakes::Deferred}) {
+  using WakePolicy = BackgroundTask::WakePolicy;
+  for (const auto wakes : {WakePolicy::Honored, WakePolicy::Deferred}) {
     std::counting_semaphore<> ran(0);
     BackgroundTask task({.name = "pause", .retry = {.first = 1h, .max = 1h, .wakes = wakes}},
                         [&](const std::stop_token&) -> Status {
@@ -223,7 +223,8 @@ TEST(BackgroundTask, AWakeShortensThePauseAfterAFailureOnlyIfAsked) {
     task.start();
     ASSERT_TRUE(ran.try_acquire_for(kLong));
     task.wake();
-    EXPECT_EQ(ran.try_acquire_for(wakes == Wakes::Honored ? kLong : 50ms), wakes == Wakes::Honored);
+    EXPECT_EQ(ran.try_acquire_for(wakes == WakePolicy::Honored ? kLong : 50ms),
+              wakes == WakePolicy::Honored);
   }
 }
 

@@ -44,6 +44,13 @@ Result<FileInfo> file_info(int fd, std::string_view shown) {
                   .minor = minor(st.st_rdev)};
 }
 
+bool same_file(int a, int b) {
+  struct stat one {
+  }, other{};
+  return ::fstat(a, &one) == 0 && ::fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
+         one.st_ino == other.st_ino;
+}
+
 Result<std::string> read_link(int fd, std::string_view shown) {
   std::array<char, PATH_MAX> buffer{};
   const auto length = ::readlinkat(fd, "", buffer.data(), buffer.size());

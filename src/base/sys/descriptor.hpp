@@ -36,6 +36,9 @@ struct FileInfo {
 
 Result<FileInfo> file_info(int fd, std::string_view shown);
 
+// Both are open on one file. False if one of them cannot be examined.
+bool same_file(int a, int b);
+
 // The descriptor must be open with O_PATH | O_NOFOLLOW.
 Result<std::string> read_link(int fd, std::string_view shown);
 

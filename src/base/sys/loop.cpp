@@ -35,7 +35,7 @@ milliseconds early_by(milliseconds period) {
 }  // namespace
 
 struct Loop::State {
-  struct Watched {
+  struct WatchedDescriptor {
     int fd = -1;
     std::shared_ptr<const OnReady> callback;  // shared: it may remove itself while it runs
   };
@@ -48,7 +48,7 @@ struct Loop::State {
   UniqueFd epoll;
   UniqueFd wake;
   std::uint64_t last_id = kWake;  // never used twice: an old event matches no watch
-  std::unordered_map<std::uint64_t, Watched> watched;
+  std::unordered_map<std::uint64_t, WatchedDescriptor> watched;
   std::unordered_map<std::uint64_t, Moment> moments;  // of each timer
   std::map<Moment, TimerEntry> timers;                // by time
   Clock::time_point awake_until = Clock::time_point::min();
@@ -210,8 +210,8 @@ Result<Loop::Watch> Loop::watch(int fd, std::uint32_t events, OnReady callback) 
   if (::epoll_ctl(state_->epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
     return Error::sys(errno, "epoll_ctl");
   }
-  state_->watched.emplace(id,
-                          State::Watched{fd, std::make_shared<const OnReady>(std::move(callback))});
+  state_->watched.emplace(
+      id, State::WatchedDescriptor{fd, std::make_shared<const OnReady>(std::move(callback))});
   return Watch(state_, id);
 }
 

@@ -48,7 +48,7 @@ Status replace_file(const std::string& path, std::string_view content, unsigned 
     return Error::sys(err, fmt::format("write {}", path));
 
   // The name is hidden, so that programs that read the whole directory (features.d) skip it. Errors
-  // name the file itself: nobody knows the temporary one.
+  // name the file itself: the user does not know the temporary name.
   std::string temporary = (parent / ("." + target.filename().string() + ".XXXXXX")).string();
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd.valid()) return Error::sys(errno, fmt::format("write {}", path));

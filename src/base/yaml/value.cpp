@@ -193,7 +193,7 @@ std::string_view line_at(std::string_view text, int number) {
   return text.substr(0, text.find('\n'));
 }
 
-// The parser's message speaks of what it expected instead of a tab.
+// The parser's message says what it expected instead of a tab.
 std::string explain_error(std::string_view text, int line, std::string message) {
   const auto wrong = line_at(text, line);
   const auto indentation = wrong.substr(0, wrong.find_first_not_of(" \t"));

@@ -49,28 +49,25 @@ bool manages_host(std::string_view path) {
   });
 }
 
-std::string_view last_part(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 // "gantry agent", however it is started: by command, by args, by the image's entry point.
 bool is_gantry_daemon(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    if (last_part(words[i]) == "gantry" && std::find(kGantryDaemons.begin(), kGantryDaemons.end(),
+    if (base_name(words[i]) == "gantry" && std::find(kGantryDaemons.begin(), kGantryDaemons.end(),
                                                      words[i + 1]) != kGantryDaemons.end())
       return true;
   }
   return false;
 }
 
-// The name by which a container is known as a service of GPU nodes or a scheduler; "": it is none.
+// The name by which a container is known as a service of GPU nodes or a scheduler; "" if it is
+// neither.
 std::string service_name(json::Value container, bool schedulers_too) {
   auto words = container["command"].strings();
   for (auto& word : container["args"].strings()) words.push_back(std::move(word));
   if (is_gantry_daemon(words)) return "gantry";
   std::vector<std::string> names{container["name"].string_or_empty(),
-                                 std::string(last_part(container["image"].string_or_empty()))};
-  if (!words.empty()) names.emplace_back(last_part(words.front()));
+                                 std::string(base_name(container["image"].string_or_empty()))};
+  if (!words.empty()) names.emplace_back(base_name(words.front()));
   for (auto& name : names) {
     if (mentions(kGpuServices, name) || (schedulers_too && mentions(kSchedulers, name)))
       return std::move(name);

@@ -3,6 +3,7 @@
 
 #include "cluster/explain/infrastructure.hpp"
 #include "cluster/explain/node_rejection.hpp"
+#include "cluster/podspec/request.hpp"
 
 #include <fmt/format.h>
 
@@ -61,10 +62,9 @@ std::optional<PodGroup> group_of(json::Value pod) {
 
 void count_group(GroupState& state, const PodGroup& group, json::Value pods) {
   for (const auto pod : pods["items"]) {
-    const auto phase = pod["status"]["phase"].string_or_empty();
-    if (!group.has(pod) || phase == "Succeeded" || phase == "Failed") continue;
+    if (!group.has(pod) || podspec::is_finished(pod)) continue;
     ++state.pods;
-    if (phase == "Running") ++state.running;
+    if (pod["status"]["phase"].string_or_empty() == "Running") ++state.running;
     if (is_waiting(pod)) state.waiting.push_back(full_name(pod));
   }
   std::sort(state.waiting.begin(), state.waiting.end());

@@ -3,6 +3,7 @@
 #include "base/core/text.hpp"
 #include "cluster/explain/node_rejection.hpp"
 #include "cluster/explain/pod_steps.hpp"
+#include "cluster/podspec/request.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,11 +16,6 @@ namespace {
 constexpr std::size_t kShown = 8;  // nodes or pods that are named
 
 using NodeCapacities = std::vector<NodeCapacity>;
-
-bool ended(json::Value pod) {
-  const auto phase = pod["status"]["phase"].string();
-  return phase == "Succeeded" || phase == "Failed";
-}
 
 std::string listed(const std::vector<std::string>& all, std::string_view separator) {
   const auto count = std::min(all.size(), kShown);
@@ -156,7 +152,7 @@ void count_used(NodeCapacities& capacities, json::Value pods, const std::string&
                 const std::optional<PodGroup>& group) {
   for (const auto other : pods["items"]) {
     const auto node = other["spec"]["nodeName"].string().value_or("");
-    if (node.empty() || ended(other)) continue;
+    if (node.empty() || podspec::is_finished(other)) continue;
     const auto wanted = requested_devices(other);
     const auto entry = wanted.find(resource);
     const auto room = std::find_if(capacities.begin(), capacities.end(),

@@ -21,8 +21,8 @@ namespace {
 
 using podspec::ResourceClass;
 
-constexpr std::uint64_t kMaxGpus = 1024;  // of one container: more than any machine has
-constexpr std::size_t kMaxShown = 64;     // bytes of a name or a value in a sentence
+constexpr std::uint64_t kMaxPlausibleGpus = 1024;  // of one container: more than any machine has
+constexpr std::size_t kMaxShown = 64;              // bytes of a name or a value in a sentence
 
 std::string shorten(std::string_view text) {
   return printable(text.size() <= kMaxShown ? text : text.substr(0, kMaxShown));
@@ -85,7 +85,8 @@ std::optional<Step> quantity_step(const std::string& name, json::Value value) {
   const auto quantity = podspec::read_quantity(value);
   if (quantity.ok() && !quantity->whole()) return fraction_step(text);
   // parse_request has a sentence about a suffix.
-  if (quantity.ok() && (quantity->value <= kMaxGpus || quantity->binary)) return std::nullopt;
+  if (quantity.ok() && (quantity->value <= kMaxPlausibleGpus || quantity->binary))
+    return std::nullopt;
   const auto fault = fault_of(shorten(name), quantity.ok() ? "1" : text);
   return Step{.id = "spec.quantity",
               .what = "Whole numbers of GPUs",

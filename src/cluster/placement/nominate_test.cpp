@@ -16,9 +16,9 @@ podspec::PodRequest important(podspec::PodRequest ask, std::int32_t priority) {
 }
 
 // Two cards of 40 GiB, each with a pod of 30.
-class Keep : public testing::Test {
+class NominateTest : public testing::Test {
  protected:
-  Keep() {
+  NominateTest() {
     cluster.set_node(node("n", {40, 40}));
     put(pod("a", 30));
     put(pod("b", 30));
@@ -42,7 +42,7 @@ class Keep : public testing::Test {
   podspec::PodRequest first = important(pod("first", 20), 5);
 };
 
-TEST_F(Keep, RoomThatIsGoingToBeFreeIsForOneAloneOnceItIs) {
+TEST_F(NominateTest, RoomThatIsGoingToBeFreeIsForOneAloneOnceItIs) {
   ASSERT_TRUE(add_nomination(first, {"a"}));
   EXPECT_TRUE(cluster.is_nominated("first"));
   EXPECT_FALSE(fits(first)) << "a is still there";
@@ -56,7 +56,7 @@ TEST_F(Keep, RoomThatIsGoingToBeFreeIsForOneAloneOnceItIs) {
   EXPECT_TRUE(cluster.check());
 }
 
-TEST_F(Keep, RoomIsFreeAgainWhenItIsReleasedOrItsPodIsGone) {
+TEST_F(NominateTest, RoomIsFreeAgainWhenItIsReleasedOrItsPodIsGone) {
   ASSERT_TRUE(add_nomination(first, {"a"}));
   cluster.remove_pod("a");
   cluster.release("first");
@@ -67,13 +67,13 @@ TEST_F(Keep, RoomIsFreeAgainWhenItIsReleasedOrItsPodIsGone) {
   EXPECT_TRUE(cluster.check());
 }
 
-TEST_F(Keep, NothingIsKeptWhereItWouldNotFitEvenThen) {
+TEST_F(NominateTest, NothingIsKeptWhereItWouldNotFitEvenThen) {
   EXPECT_FALSE(add_nomination(first, {}));
   EXPECT_FALSE(add_nomination(important(pod("large", 50), 5), {"a", "b"}));
   EXPECT_FALSE(add_nomination(important(pod("two", 20, 0, 2), 5), {"a"}));
 }
 
-TEST_F(Keep, WhoMattersMoreTakesWhatWasKeptAndTheOtherAsksAgain) {
+TEST_F(NominateTest, WhoMattersMoreTakesWhatWasKeptAndTheOtherAsksAgain) {
   ASSERT_TRUE(add_nomination(first, {"a"}));
   cluster.remove_pod("a");
   const auto more = important(pod("more", 30), 9);
@@ -83,7 +83,7 @@ TEST_F(Keep, WhoMattersMoreTakesWhatWasKeptAndTheOtherAsksAgain) {
   EXPECT_FALSE(cluster.is_nominated("first"));
 }
 
-TEST_F(Keep, WhoMattersMoreLeavesAloneWhatItDoesNotNeed) {
+TEST_F(NominateTest, WhoMattersMoreLeavesAloneWhatItDoesNotNeed) {
   ASSERT_TRUE(add_nomination(first, {"a"}));
   cluster.remove_pod("a");
   ASSERT_TRUE(cluster.reserve(important(pod("more", 20), 9), "n"));
@@ -91,7 +91,7 @@ TEST_F(Keep, WhoMattersMoreLeavesAloneWhatItDoesNotNeed) {
   EXPECT_TRUE(fits(first));
 }
 
-TEST_F(Keep, VictimsOfTwoThatWaitAreNotTheSame) {
+TEST_F(NominateTest, VictimsOfTwoThatWaitAreNotTheSame) {
   const auto found = cluster.victims(first, "n", {});
   ASSERT_TRUE(found);
   EXPECT_THAT(*found, ElementsAre("a"));
@@ -103,7 +103,7 @@ TEST_F(Keep, VictimsOfTwoThatWaitAreNotTheSame) {
   EXPECT_THAT(*cluster.victims(first, "n", *found), ElementsAre("a")) << "nobody more";
 }
 
-TEST_F(Keep, TheSparedAreNoVictims) {
+TEST_F(NominateTest, TheSparedAreNoVictims) {
   const auto others =
       cluster.victims(first, "n", {}, [](std::string_view uid) { return uid == "a"; });
   ASSERT_TRUE(others);
@@ -111,7 +111,7 @@ TEST_F(Keep, TheSparedAreNoVictims) {
   EXPECT_FALSE(cluster.victims(first, "n", {}, [](std::string_view) { return true; }));
 }
 
-TEST_F(Keep, WhatIsKeptIsShownAndIsNotInUse) {
+TEST_F(NominateTest, WhatIsKeptIsShownAndIsNotInUse) {
   ASSERT_TRUE(add_nomination(first, {"a"}));
   const auto view = cluster.view("n");
   EXPECT_EQ(view.cards[0].used_mib + view.cards[1].used_mib, 60 * kGiB);
@@ -122,7 +122,7 @@ TEST_F(Keep, WhatIsKeptIsShownAndIsNotInUse) {
   EXPECT_THAT(cluster.view("n").nominated, IsEmpty());
 }
 
-TEST_F(Keep, ANodeThatChangesKeepsWhatIsKept) {
+TEST_F(NominateTest, ANodeThatChangesKeepsWhatIsKept) {
   ASSERT_TRUE(add_nomination(first, {"a"}));
   cluster.set_node(node("n", {40, 40, 10}));
   cluster.remove_pod("a");

@@ -31,7 +31,7 @@ PodDemand::PodDemand(const podspec::PodRequest& ask) : ask_(&ask), whole_(!ask.s
   const auto& affinity = ask.affinity;
   has_card_filter_ = !affinity.types.empty() || !affinity.excluded_types.empty() ||
                      !affinity.uuids.empty() || !affinity.excluded_uuids.empty();
-  exceeds_limits_ = ask.containers.size() > kMaxContainersPerPod;
+  exceeds_limits_ = ask.containers.size() > kMaxPlacedContainers;
   for (const auto& asked : ask.containers) {
     if (exceeds_limits_) return;
     exceeds_limits_ = asked.gpus > kMaxGpusPerNode;
@@ -46,7 +46,7 @@ PodDemand::PodDemand(const podspec::PodRequest& ask) : ask_(&ask), whole_(!ask.s
   plain_ = uniform_ && !has_card_filter_ && affinity.topology != podspec::TopologyPolicy::Numa &&
            gpus_ > 0;
   const auto count = containers_.size();
-  all_ = count == kMaxContainersPerPod ? ~ContainerMask{0} : (ContainerMask{1} << count) - 1;
+  all_ = count == kMaxPlacedContainers ? ~ContainerMask{0} : (ContainerMask{1} << count) - 1;
 }
 
 std::uint64_t PodDemand::mib_of(std::size_t container, std::uint64_t card_mib,

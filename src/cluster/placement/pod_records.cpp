@@ -42,10 +42,10 @@ bool within(const NamespaceRecord& space, const std::vector<CardCharge>& charges
 void Cluster::State::charge(const Pod& pod) {
   for (const auto& charge : pod.charges) {
     if (charge.card >= nodes[pod.node].count) continue;
-    auto& book = accounts[nodes[pod.node].first + charge.card];
-    add(book.sums, charge);
+    auto& account = accounts[nodes[pod.node].first + charge.card];
+    add(account.sums, charge);
     if (!pod.reserved || pod.nominated)
-      book.over_reported = true;  // refresh resets it if it is not true
+      account.over_reported = true;  // refresh resets it if it is not true
     refresh(pod.node, charge.card);
   }
 }
@@ -53,8 +53,8 @@ void Cluster::State::charge(const Pod& pod) {
 void Cluster::State::uncharge(const Pod& pod) {
   for (const auto& charge : pod.charges) {
     if (charge.card >= nodes[pod.node].count) continue;
-    auto& book = accounts[nodes[pod.node].first + charge.card];
-    subtract(book.sums, charge);
+    auto& account = accounts[nodes[pod.node].first + charge.card];
+    subtract(account.sums, charge);
     refresh(pod.node, charge.card);
   }
 }

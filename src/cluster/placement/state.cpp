@@ -159,9 +159,9 @@ void Cluster::State::make_room(NodeId id, std::size_t count) {
 
 void Cluster::State::refresh(NodeId id, std::uint16_t card) {
   auto& at = nodes[id];
-  auto& book = accounts[at.first + card];
-  if (!book.exceeds_capacity()) book.over_reported = false;
-  cards[at.first + card] = card_of(book.facts, book.sums, card < at.own);
+  auto& account = accounts[at.first + card];
+  if (!account.exceeds_capacity()) account.over_reported = false;
+  cards[at.first + card] = card_of(account.facts, account.sums, card < at.own);
   if (card < at.own) at.maxima = maxima_of(std::span(cards).subspan(at.first, at.own));
 }
 
@@ -169,7 +169,7 @@ std::vector<Card> Cluster::State::cards_without(NodeId id, std::span<const PodId
   const auto there = node_state(id);
   std::vector<Card> left(there.cards.begin(), there.cards.end());
   std::vector<CardTotals> sums;
-  for (const auto& book : there.accounts) sums.push_back(book.sums);
+  for (const auto& account : there.accounts) sums.push_back(account.sums);
   for (const auto pod : gone) {
     for (const auto& charge : pods[pod].charges) {
       if (charge.card >= sums.size()) continue;

@@ -13,7 +13,7 @@
 namespace gantry::placement {
 namespace {
 
-constexpr int kMaxVictimSets = 2000;  // tried one by one
+constexpr int kMaxExaminedSets = 2000;  // tried one by one
 
 class VictimSearch {
  public:
@@ -52,15 +52,16 @@ class VictimSearch {
 
   // `may` is sorted, and evicting all of it is enough.
   std::vector<PodId> fewest(const std::vector<PodId>& may) {
-    for (std::size_t size = 1; size <= may.size() && looked_at_ < kMaxVictimSets; ++size) {
+    for (std::size_t size = 1; size <= may.size() && looked_at_ < kMaxExaminedSets; ++size) {
       // In this order, the first set that helps is the one whose most important pod is the least
       // important.
-      for (std::size_t last = size - 1; last < may.size() && looked_at_ < kMaxVictimSets; ++last) {
+      for (std::size_t last = size - 1; last < may.size() && looked_at_ < kMaxExaminedSets;
+           ++last) {
         std::vector<PodId> chosen{may[last]};
         if (add(may, last, size - 1, chosen)) return chosen;
       }
     }
-    return looked_at_ < kMaxVictimSets ? may : good(may);
+    return looked_at_ < kMaxExaminedSets ? may : good(may);
   }
 
   std::vector<PodId> fixed;  // gone in any case
@@ -69,8 +70,8 @@ class VictimSearch {
   // Adds `missing` pods from before `end`; false: no such set is enough.
   bool add(const std::vector<PodId>& may, std::size_t end, std::size_t missing,
            std::vector<PodId>& chosen) {
-    if (missing == 0) return ++looked_at_ <= kMaxVictimSets && enough(chosen);
-    for (std::size_t next = missing - 1; next < end && looked_at_ < kMaxVictimSets; ++next) {
+    if (missing == 0) return ++looked_at_ <= kMaxExaminedSets && enough(chosen);
+    for (std::size_t next = missing - 1; next < end && looked_at_ < kMaxExaminedSets; ++next) {
       chosen.push_back(may[next]);
       if (add(may, next, missing - 1, chosen)) return true;
       chosen.pop_back();

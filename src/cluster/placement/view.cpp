@@ -73,12 +73,12 @@ NodeView Cluster::view(std::string_view node) const {
   view.facts.whole_gpus = at.whole_gpus;
   view.facts.ready = at.ready;
   for (std::uint32_t i = 0; i < at.own; ++i) {
-    const auto& book = state_->accounts[at.first + i];
-    view.facts.cards.push_back(book.facts);
-    view.cards.push_back({.facts = book.facts,
-                          .used_mib = book.sums.mib,
-                          .used_cores = static_cast<std::uint32_t>(book.sums.cores),
-                          .used_slots = static_cast<std::uint32_t>(book.sums.slots)});
+    const auto& account = state_->accounts[at.first + i];
+    view.facts.cards.push_back(account.facts);
+    view.cards.push_back({.facts = account.facts,
+                          .used_mib = account.sums.mib,
+                          .used_cores = static_cast<std::uint32_t>(account.sums.cores),
+                          .used_slots = static_cast<std::uint32_t>(account.sums.slots)});
   }
   for (const auto pod_id : state_->more[*id].pods) {
     const auto& pod = state_->pods[pod_id];
@@ -113,11 +113,11 @@ void Cluster::uses(std::string_view node, std::vector<CardUse>& cards) const {
   cards.clear();
   const auto id = state_->find_node(node);
   if (!id) return;
-  for (const auto& book : state_->node_state(*id).accounts)
-    cards.push_back({.uuid = book.facts.uuid.text,
-                     .mib = book.sums.mib,
-                     .cores = book.sums.cores,
-                     .slots = book.sums.slots});
+  for (const auto& account : state_->node_state(*id).accounts)
+    cards.push_back({.uuid = account.facts.uuid.text,
+                     .mib = account.sums.mib,
+                     .cores = account.sums.cores,
+                     .slots = account.sums.slots});
 }
 
 NamespaceUse Cluster::used(std::string_view name_space) const {
@@ -137,15 +137,15 @@ Status Cluster::check() const {
         if (charge.card < at.count) add(sums[at.first + charge.card], charge);
     }
     for (std::uint32_t i = 0; i < at.count; ++i) {
-      const auto& book = state.accounts[at.first + i];
+      const auto& account = state.accounts[at.first + i];
       const auto said = [&](std::string_view what) {
-        return Error(Errc::Internal, fmt::format("GPU {} of node {}: {}", book.facts.uuid.text,
+        return Error(Errc::Internal, fmt::format("GPU {} of node {}: {}", account.facts.uuid.text,
                                                  state.node_names[id], what));
       };
-      if (book.sums != sums[at.first + i])
-        return said(fmt::format("{} MiB are recorded, but its pods have {} MiB", book.sums.mib,
+      if (account.sums != sums[at.first + i])
+        return said(fmt::format("{} MiB are recorded, but its pods have {} MiB", account.sums.mib,
                                 sums[at.first + i].mib));
-      if (book.exceeds_capacity() && !book.over_reported)
+      if (account.exceeds_capacity() && !account.over_reported)
         return said("more is reserved than the GPU has");
     }
     if (at.maxima != maxima_of(state.node_state(id).cards))

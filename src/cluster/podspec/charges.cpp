@@ -28,7 +28,7 @@ void raise(Charge& most, const Charge& other) {
 // What is on one card at the same time, in the order in which the kubelet starts containers: init
 // containers one after the other, each together with the earlier sidecars; then all containers that
 // keep running.
-struct OnCard {
+struct CardPeak {
   Charge staying;
   Charge peak;
 
@@ -48,7 +48,7 @@ struct OnCard {
 }  // namespace
 
 std::vector<Charge> charges(const PodRequest& ask, const Placement& placement) {
-  std::map<model::GpuUuid, OnCard> cards;
+  std::map<model::GpuUuid, CardPeak> cards;
   const auto start = [&](const ContainerPlacement& placed, model::ContainerPhase phase) {
     for (const auto& part : placed.parts) cards[part.uuid].start(part, phase);
   };

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMaxContainersPerPod = 1024;
 
 // A container that asks for something.
-struct Asking {
+struct RequestingContainer {
   std::string name;
   model::ContainerPhase phase = model::ContainerPhase::Main;
   std::uint32_t position = 0;
@@ -24,7 +24,7 @@ struct Asking {
 };
 
 struct Containers {
-  std::vector<Asking> asking;
+  std::vector<RequestingContainer> asking;
   std::uint32_t inits = 0;
   std::uint32_t mains = 0;
 };
@@ -57,8 +57,8 @@ Status read_containers(const json::Value& list, bool init, Containers& out,
 }
 
 Status one_contract(const Containers& containers) {
-  const Asking* gpushare = nullptr;
-  const Asking* hami = nullptr;
+  const RequestingContainer* gpushare = nullptr;
+  const RequestingContainer* hami = nullptr;
   for (const auto& asking : containers.asking) {
     if (asking.limits.gpushare()) gpushare = &asking;
     if (asking.limits.hami()) hami = &asking;
@@ -74,7 +74,7 @@ Status one_contract(const Containers& containers) {
 }
 
 // The number of cards over which the memory of a gpushare container is spread.
-Result<std::uint64_t> gpushare_gpus(const json::Value& pod, const Asking& asking) {
+Result<std::uint64_t> gpushare_gpus(const json::Value& pod, const RequestingContainer& asking) {
   GANTRY_TRY(const auto own, number_annotation(pod, kGpus, asking.name, kMaxGpusPerContainer));
   GANTRY_TRY(auto theirs,
              number_annotation(pod, kAliyunGpuCount, asking.name, kMaxGpusPerContainer));
@@ -95,7 +95,8 @@ Result<std::uint64_t> gpushare_gpus(const json::Value& pod, const Asking& asking
   return own ? *own : theirs.value_or(1);
 }
 
-Status fill_gpushare(const json::Value& pod, const Asking& asking, ContainerRequest& ask) {
+Status fill_gpushare(const json::Value& pod, const RequestingContainer& asking,
+                     ContainerRequest& ask) {
   const auto units = *asking.limits.gpu_mem;
   GANTRY_TRY(const auto gpus, gpushare_gpus(pod, asking));
   if (units % gpus != 0)
@@ -108,7 +109,7 @@ Status fill_gpushare(const json::Value& pod, const Asking& asking, ContainerRequ
   return {};
 }
 
-Status fill_hami(const json::Value& pod, const Asking& asking, ContainerRequest& ask) {
+Status fill_hami(const json::Value& pod, const RequestingContainer& asking, ContainerRequest& ask) {
   const auto& limits = asking.limits;
   if (limits.gpu == std::uint64_t{0})
     return Error(Errc::Invalid,
@@ -134,7 +135,7 @@ Status fill_hami(const json::Value& pod, const Asking& asking, ContainerRequest&
 }
 
 // All of the memory without a compute limit means a card without other pods.
-Result<std::uint32_t> parse_cores(const json::Value& pod, const Asking& asking,
+Result<std::uint32_t> parse_cores(const json::Value& pod, const RequestingContainer& asking,
                                   const Amount& memory) {
   GANTRY_TRY(const auto own, number_annotation(pod, kCompute, asking.name, 100));
   const auto limit = asking.limits.cores;
@@ -146,7 +147,7 @@ Result<std::uint32_t> parse_cores(const json::Value& pod, const Asking& asking,
   return static_cast<std::uint32_t>(own ? *own : limit.value_or(unsaid));
 }
 
-Result<ContainerRequest> container_ask(const json::Value& pod, const Asking& asking) {
+Result<ContainerRequest> container_ask(const json::Value& pod, const RequestingContainer& asking) {
   ContainerRequest ask;
   ask.container = asking.name;
   ask.phase = asking.phase;
@@ -164,7 +165,7 @@ Status check_names(const json::Value& pod, const Containers& containers) {
     for (const auto prefix : {kCompute, kGpus}) {
       if (!key.starts_with(fmt::format("{}.", prefix))) continue;
       const auto name = std::string_view(key).substr(prefix.size() + 1);
-      const auto named = [&](const Asking& asking) { return asking.name == name; };
+      const auto named = [&](const RequestingContainer& asking) { return asking.name == name; };
       if (std::any_of(containers.asking.begin(), containers.asking.end(), named)) continue;
       return Error(
                  Errc::Invalid,
@@ -241,6 +242,11 @@ Result<std::optional<PodRequest>> parse_request(const json::Value& pod) {
 
 Result<std::optional<PodRequest>> parse_amounts(const json::Value& pod) {
   return read_ask(pod, Reading::Amounts);
+}
+
+bool is_finished(const json::Value& pod) {
+  const auto phase = pod["status"]["phase"].string_or_empty();
+  return phase == "Succeeded" || phase == "Failed";
 }
 
 }  // namespace gantry::podspec

@@ -260,6 +260,18 @@ TEST(Ask, TakesHamisPriority) {
               HasSubstr("0 (high) or 1 (low)"));
 }
 
+TEST(Pod, IsFinishedByItsPhaseAlone) {
+  const auto finished = [](std::string_view status) {
+    const auto pod = json::Document::parse(R"({"metadata":{"deletionTimestamp":"t"},"status":)" +
+                                           std::string(status) + "}");
+    return is_finished(pod->root());
+  };
+  EXPECT_TRUE(finished(R"({"phase":"Succeeded"})"));
+  EXPECT_TRUE(finished(R"({"phase":"Failed"})"));
+  EXPECT_FALSE(finished(R"({"phase":"Running"})"));
+  EXPECT_FALSE(finished(R"({})"));
+}
+
 TEST(Amount, NearTheEndOfNumbersDoesNotWrap) {
   const Amount units{Amount::Kind::Units, UINT64_MAX / 2};
   EXPECT_EQ(units.on(0, 1024), UINT64_MAX);

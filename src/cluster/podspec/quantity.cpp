@@ -2,6 +2,7 @@
 #include "cluster/podspec/quantity.hpp"
 
 #include "base/core/printable.hpp"
+#include "base/core/text.hpp"
 
 #include <fmt/format.h>
 
@@ -15,10 +16,6 @@ namespace {
 
 constexpr std::size_t kLengthLimit = 64;
 constexpr std::uint64_t kMaxValue = std::numeric_limits<std::int64_t>::max();
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 // The digits without the decimal point, and the powers by which they are multiplied.
 struct Decimal {

@@ -95,6 +95,10 @@ Result<std::optional<PodRequest>> parse_request(const json::Value& pod);
 // scheduler may have accepted values that we refuse; what the pod holds still counts.
 Result<std::optional<PodRequest>> parse_amounts(const json::Value& pod);
 
+// Its phase is Succeeded or Failed, so it holds nothing. A pod that is being deleted holds its GPUs
+// until it is gone.
+bool is_finished(const json::Value& pod);
+
 // Our own annotations of pods, for suggestions when one is misspelled.
 std::vector<std::string> known_annotations();
 

@@ -108,7 +108,7 @@ ResourceName below_nvidia(std::string_view rest) {
   return {ResourceClass::Unknown, std::string(meant)};
 }
 
-// Nobody else offers resources below our domain. Our annotations are not resources.
+// No other program offers resources below our domain. Our annotations are not resources.
 ResourceName below_gantry(std::string_view name) {
   const auto annotations = known_annotations();
   if (std::find(annotations.begin(), annotations.end(), name) != annotations.end())

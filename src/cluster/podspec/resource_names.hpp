@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of extended resources in a container's limits. No API server and no kubelet complains about
-// a name that nobody offers: the pod waits for ever. Pure.
+// a name that no node offers, and the pod waits for ever. Pure.
 #pragma once
 
 #include <cstdint>

@@ -201,11 +201,11 @@ class ClusterCache {
   std::map<std::string, NamespaceQuota, std::less<>> quotas_;
   // Uids of pods that ended recently: a list that was requested earlier may still contain them.
   std::unordered_set<std::string> ended_;
-  struct Ended {
+  struct EndedPod {
     std::string uid;
     TimePoint when;
   };
-  std::deque<Ended> ended_order_;
+  std::deque<EndedPod> ended_order_;
 };
 
 }  // namespace gantry::scheduler

@@ -17,9 +17,9 @@ constexpr const char* kGoing = "2027-01-15T08:00:20Z";
 constexpr const char* kOverdue = "2027-01-15T07:00:00Z";
 
 // A node of two cards of 40 GiB with a pod of 30 on each.
-class KeepTest : public ::testing::Test {
+class ClusterCacheNominationsTest : public ::testing::Test {
  protected:
-  KeepTest() {
+  ClusterCacheNominationsTest() {
     EXPECT_TRUE(cache.set_node(node_object("n", {40, 40}).root()).ok());
     tell(on("a", 0, 30));
     tell(on("b", 1, 30));
@@ -57,7 +57,7 @@ class KeepTest : public ::testing::Test {
   TestPod late{.uid = "late", .gpu_mem = "25"};
 };
 
-TEST_F(KeepTest, OneOfLowerPriorityHasToGo) {
+TEST_F(ClusterCacheNominationsTest, OneOfLowerPriorityHasToGo) {
   const auto found = room(ask(first));
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->node, "n");
@@ -67,7 +67,7 @@ TEST_F(KeepTest, OneOfLowerPriorityHasToGo) {
   EXPECT_EQ(room(ask(first)).error().code(), Errc::NotFound);
 }
 
-TEST_F(KeepTest, WhoeverIsBeingDeletedIsEnough) {
+TEST_F(ClusterCacheNominationsTest, WhoeverIsBeingDeletedIsEnough) {
   terminating(on("b", 1, 30));
   const auto found = room(ask(first));
   ASSERT_TRUE(found.ok());
@@ -75,7 +75,7 @@ TEST_F(KeepTest, WhoeverIsBeingDeletedIsEnough) {
   EXPECT_THAT(found->terminating, testing::ElementsAre("b"));
 }
 
-TEST_F(KeepTest, WhoDoesNotGoInTimeIsNotCountedOn) {
+TEST_F(ClusterCacheNominationsTest, WhoDoesNotGoInTimeIsNotCountedOn) {
   terminating(on("b", 1, 30), kOverdue);
   const auto found = room(ask(first));
   ASSERT_TRUE(found.ok());
@@ -83,7 +83,7 @@ TEST_F(KeepTest, WhoDoesNotGoInTimeIsNotCountedOn) {
   EXPECT_EQ(found->victims[0].pod.uid, "a");
 }
 
-TEST_F(KeepTest, StaticPodsAndThoseOfOtherSchedulersAreNoVictims) {
+TEST_F(ClusterCacheNominationsTest, StaticPodsAndThoseOfOtherSchedulersAreNoVictims) {
   ClusterCache other;
   EXPECT_TRUE(other.set_node(node_object("n", {40}).root()).ok());
   auto fixed = on("static", 0, 30);
@@ -98,7 +98,7 @@ TEST_F(KeepTest, StaticPodsAndThoseOfOtherSchedulersAreNoVictims) {
   EXPECT_FALSE(other.plan_preemption(ask(first), nodes, {}, kNow).ok());
 }
 
-TEST_F(KeepTest, RoomIsForThePodAloneUntilItIsThere) {
+TEST_F(ClusterCacheNominationsTest, RoomIsForThePodAloneUntilItIsThere) {
   tell(first);
   const auto found = room(ask(first));
   ASSERT_TRUE(cache.add_nomination(ask(first), *found, now).ok());
@@ -117,7 +117,7 @@ TEST_F(KeepTest, RoomIsForThePodAloneUntilItIsThere) {
   EXPECT_EQ(cache.view("n").cards[0].used_mib, 20U * 1024);
 }
 
-TEST_F(KeepTest, RoomIsNotKeptForAPodThatIsGone) {
+TEST_F(ClusterCacheNominationsTest, RoomIsNotKeptForAPodThatIsGone) {
   tell(first);
   ASSERT_TRUE(cache.add_nomination(ask(first), *room(ask(first)), now).ok());
   cache.remove_pod("a", now);
@@ -125,7 +125,7 @@ TEST_F(KeepTest, RoomIsNotKeptForAPodThatIsGone) {
   EXPECT_TRUE(fits(late));
 }
 
-TEST_F(KeepTest, RoomThatNobodyTakesIsForAllAfterAMinute) {
+TEST_F(ClusterCacheNominationsTest, RoomThatNobodyTakesIsForAllAfterAMinute) {
   tell(first);
   ASSERT_TRUE(cache.add_nomination(ask(first), *room(ask(first)), now).ok());
   cache.expire_nominations(now + minutes(5));
@@ -139,14 +139,14 @@ TEST_F(KeepTest, RoomThatNobodyTakesIsForAllAfterAMinute) {
   EXPECT_TRUE(fits(late));
 }
 
-TEST_F(KeepTest, NothingIsKeptForEver) {
+TEST_F(ClusterCacheNominationsTest, NothingIsKeptForEver) {
   tell(first);
   ASSERT_TRUE(cache.add_nomination(ask(first), *room(ask(first)), now).ok());
   cache.expire_nominations(now + minutes(10) + seconds(1));
   EXPECT_FALSE(cache.nomination("first"));
 }
 
-TEST_F(KeepTest, TheCardThatKubeSchedulerHasFreedIsForThePodThatItNominated) {
+TEST_F(ClusterCacheNominationsTest, TheCardThatKubeSchedulerHasFreedIsForThePodThatItNominated) {
   auto nominated = first;
   nominated.nominated = "n";
   tell(nominated);
@@ -158,7 +158,7 @@ TEST_F(KeepTest, TheCardThatKubeSchedulerHasFreedIsForThePodThatItNominated) {
   EXPECT_TRUE(fits(first));
 }
 
-TEST_F(KeepTest, TheSameWhenTheVictimIsGoneAtOnce) {
+TEST_F(ClusterCacheNominationsTest, TheSameWhenTheVictimIsGoneAtOnce) {
   auto nominated = first;
   nominated.nominated = "n";
   tell(nominated);
@@ -168,7 +168,7 @@ TEST_F(KeepTest, TheSameWhenTheVictimIsGoneAtOnce) {
   EXPECT_TRUE(fits(late));
 }
 
-TEST_F(KeepTest, KubeSchedulersVictimsAreNotMoreForThoseWhoGoAnyway) {
+TEST_F(ClusterCacheNominationsTest, KubeSchedulersVictimsAreNotMoreForThoseWhoGoAnyway) {
   terminating(on("b", 1, 30));
   const std::vector<std::string> chosen{"without-gpu"};
   const auto all = cache.victims(ask(first), "n", chosen);

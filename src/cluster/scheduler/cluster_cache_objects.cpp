@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/core/text.hpp"
+#include "cluster/podspec/request.hpp"
 #include "cluster/scheduler/cluster_cache_internal.hpp"
 
 #include <fmt/format.h>
@@ -12,18 +13,12 @@ namespace {
 // How long the end of a pod is remembered, because of lists that were requested earlier.
 constexpr auto kEndedFor = std::chrono::minutes(5);
 
-// Finished pods hold nothing. A pod that is being deleted holds its GPUs until it is gone.
-bool is_over(const json::Value& pod) {
-  const auto phase = pod["status"]["phase"].string_or_empty();
-  return phase == "Succeeded" || phase == "Failed";
-}
-
 std::size_t digest_of(const json::Value& pod) {
   const std::hash<std::string_view> hash;
   const auto raw = [](const json::Value& value) {
     return value ? value.raw() : std::string_view();
   };
-  std::size_t digest = is_over(pod) ? 1 : 2;
+  std::size_t digest = podspec::is_finished(pod) ? 1 : 2;
   const auto metadata = pod["metadata"];
   for (const auto part :
        {raw(pod["spec"]), raw(metadata["annotations"]), raw(metadata["labels"]),
@@ -119,7 +114,7 @@ Status ClusterCache::set_pod(const json::Value& pod, TimePoint now) {
     if (found->second.digest == digest) return {};
     found->second.digest = digest;
   }
-  if (is_over(pod)) {
+  if (podspec::is_finished(pod)) {
     const bool was_known = found != pods_.end() || assumed_.contains(uid);
     forget(uid, now);
     if (was_known) remember_ended(uid, now);

@@ -11,9 +11,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class BookTest : public ::testing::Test {
+class ClusterCacheTest : public ::testing::Test {
  protected:
-  BookTest() { EXPECT_TRUE(cache.set_node(node_object("n1", {80}).root()).ok()); }
+  ClusterCacheTest() { EXPECT_TRUE(cache.set_node(node_object("n1", {80}).root()).ok()); }
   std::uint64_t used() const { return cache.view("n1").cards.at(0).used_mib / 1024; }
   Status tell(const TestPod& sketch) { return cache.set_pod(pod_object(sketch).root(), now); }
   podspec::PodRequest ask(const TestPod& sketch) {
@@ -30,7 +30,7 @@ class BookTest : public ::testing::Test {
   TimePoint now;
 };
 
-TEST_F(BookTest, APodCountsWhileItHasANodeAndIsNotOver) {
+TEST_F(ClusterCacheTest, APodCountsWhileItHasANodeAndIsNotOver) {
   EXPECT_TRUE(tell({.uid = "a", .gpu_mem = "10"}).ok());
   EXPECT_EQ(used(), 0U);
   EXPECT_TRUE(tell(bound("a", 10)).ok());
@@ -41,7 +41,7 @@ TEST_F(BookTest, APodCountsWhileItHasANodeAndIsNotOver) {
   EXPECT_EQ(used(), 0U);
 }
 
-TEST_F(BookTest, AnOlderVersionOfAPodChangesNothing) {
+TEST_F(ClusterCacheTest, AnOlderVersionOfAPodChangesNothing) {
   auto newer = bound("a", 10);
   newer.version = 8;
   EXPECT_TRUE(tell(newer).ok());
@@ -49,14 +49,14 @@ TEST_F(BookTest, AnOlderVersionOfAPodChangesNothing) {
   EXPECT_EQ(used(), 10U);
 }
 
-TEST_F(BookTest, APodThatEndedDoesNotComeBackByAListAskedForBefore) {
+TEST_F(ClusterCacheTest, APodThatEndedDoesNotComeBackByAListAskedForBefore) {
   EXPECT_TRUE(tell(bound("a", 10)).ok());
   cache.remove_pod("a", now);
   EXPECT_TRUE(tell(bound("a", 10)).ok());
   EXPECT_EQ(used(), 0U);
 }
 
-TEST_F(BookTest, APodThatIsOverDoesNotComeBackByAListAskedForBefore) {
+TEST_F(ClusterCacheTest, APodThatIsOverDoesNotComeBackByAListAskedForBefore) {
   auto running = bound("a", 10);
   running.version = 7;
   auto over = bound("a", 10);
@@ -69,7 +69,7 @@ TEST_F(BookTest, APodThatIsOverDoesNotComeBackByAListAskedForBefore) {
 }
 
 // HAMi knows a policy that we refuse in new pods; one that runs has its memory all the same.
-TEST_F(BookTest, APodOfAnotherSchedulerCountsWhateverItsWishesAre) {
+TEST_F(ClusterCacheTest, APodOfAnotherSchedulerCountsWhateverItsWishesAre) {
   const auto pod = R"({"metadata":{"name":"old","namespace":"team","uid":"old","annotations":{)"
                    R"("hami.io/gpu-scheduler-policy":"mutex",)"
                    R"("hami.io/vgpu-devices-allocated":"GPU-n1-0,NVIDIA,30720,0:;"}},)"
@@ -79,7 +79,7 @@ TEST_F(BookTest, APodOfAnotherSchedulerCountsWhateverItsWishesAre) {
   EXPECT_EQ(used(), 30U);
 }
 
-TEST_F(BookTest, WhatAPodWasGivenStaysWhenItsAnnotationsAreEdited) {
+TEST_F(ClusterCacheTest, WhatAPodWasGivenStaysWhenItsAnnotationsAreEdited) {
   EXPECT_TRUE(tell(bound("a", 10)).ok());
   auto edited = bound("a", 10);
   edited.placement = on_card("GPU-n1-0", 1);
@@ -90,7 +90,7 @@ TEST_F(BookTest, WhatAPodWasGivenStaysWhenItsAnnotationsAreEdited) {
   EXPECT_EQ(used(), 10U);
 }
 
-TEST_F(BookTest, APodThatAsksForMoreGpusThanItWasBoundToHoldsThoseAlone) {
+TEST_F(ClusterCacheTest, APodThatAsksForMoreGpusThanItWasBoundToHoldsThoseAlone) {
   EXPECT_TRUE(cache.set_node(node_object("n2", {80, 80}).root()).ok());
   EXPECT_FALSE(tell({.uid = "a",
                      .gpu_mem = "40",
@@ -102,7 +102,7 @@ TEST_F(BookTest, APodThatAsksForMoreGpusThanItWasBoundToHoldsThoseAlone) {
   EXPECT_EQ(cache.view("n2").cards.at(1).used_mib, 0U);
 }
 
-TEST_F(BookTest, APodOnWholeGpusIsBoundWithoutAWordAboutCards) {
+TEST_F(ClusterCacheTest, APodOnWholeGpusIsBoundWithoutAWordAboutCards) {
   EXPECT_TRUE(cache
                   .set_node(parsed(R"({"metadata":{"name":"w"},"status":{"allocatable":{)"
                                    R"("nvidia.com/gpu":"8"}}})")
@@ -116,7 +116,7 @@ TEST_F(BookTest, APodOnWholeGpusIsBoundWithoutAWordAboutCards) {
   EXPECT_TRUE(decision->annotations.empty());
 }
 
-TEST_F(BookTest, AStaticPodIsNobodysVictim) {
+TEST_F(ClusterCacheTest, AStaticPodIsNobodysVictim) {
   auto fixed = bound("a", 60);
   fixed.annotations = R"("kubernetes.io/config.mirror":"x")";
   EXPECT_TRUE(tell(fixed).ok());
@@ -127,7 +127,7 @@ TEST_F(BookTest, AStaticPodIsNobodysVictim) {
   EXPECT_TRUE(cache.victims(first, "n1", {}).ok());
 }
 
-TEST_F(BookTest, NewsThatChangeNoAnswerAreNoNewGeneration) {
+TEST_F(ClusterCacheTest, NewsThatChangeNoAnswerAreNoNewGeneration) {
   EXPECT_TRUE(tell(bound("a", 10)).ok());
   const auto before = cache.generation();
   auto running = bound("a", 10);
@@ -138,7 +138,7 @@ TEST_F(BookTest, NewsThatChangeNoAnswerAreNoNewGeneration) {
   EXPECT_EQ(cache.generation(), before);
 }
 
-TEST_F(BookTest, APromiseHoldsTheCardUntilTheWatchShowsThePod) {
+TEST_F(ClusterCacheTest, APromiseHoldsTheCardUntilTheWatchShowsThePod) {
   const auto decision = cache.assumed(ask({.uid = "a", .gpu_mem = "50"}), "n1", 1, now);
   ASSERT_TRUE(decision.ok());
   EXPECT_THAT(decision->annotations.at(std::string(podspec::kPlacementAnnotation)),
@@ -152,13 +152,13 @@ TEST_F(BookTest, APromiseHoldsTheCardUntilTheWatchShowsThePod) {
   EXPECT_EQ(used(), 50U) << "the pod is there";
 }
 
-TEST_F(BookTest, APromiseThatIsReleasedIsFree) {
+TEST_F(ClusterCacheTest, APromiseThatIsReleasedIsFree) {
   ASSERT_TRUE(cache.assumed(ask({.uid = "a", .gpu_mem = "50"}), "n1", 1, now).ok());
   cache.release("a");
   EXPECT_EQ(used(), 0U);
 }
 
-TEST_F(BookTest, APodWhoseBindingMayStillComeThroughIsNotPutElsewhere) {
+TEST_F(ClusterCacheTest, APodWhoseBindingMayStillComeThroughIsNotPutElsewhere) {
   EXPECT_TRUE(cache.set_node(node_object("n2", {80}).root()).ok());
   const auto pod = ask({.uid = "a", .gpu_mem = "50"});
   const auto first = cache.assumed(pod, "n1", 1, now);
@@ -174,7 +174,7 @@ TEST_F(BookTest, APodWhoseBindingMayStillComeThroughIsNotPutElsewhere) {
   EXPECT_EQ(again->placement, first->placement);
 }
 
-TEST_F(BookTest, APodOfGpusharesOwnSchedulerIsCountedOnceItsNodeIsKnown) {
+TEST_F(ClusterCacheTest, APodOfGpusharesOwnSchedulerIsCountedOnceItsNodeIsKnown) {
   const auto pod = R"({"metadata":{"name":"old","namespace":"team","uid":"old","annotations":{)"
                    R"("ALIYUN_COM_GPU_MEM_IDX":"1","ALIYUN_COM_GPU_MEM_POD":"7"}},)"
                    R"("spec":{"nodeName":"late","containers":[{"name":"main","resources":{)"
@@ -186,7 +186,7 @@ TEST_F(BookTest, APodOfGpusharesOwnSchedulerIsCountedOnceItsNodeIsKnown) {
   EXPECT_EQ(view.cards.at(1).used_mib, 7U * 1024);
 }
 
-TEST_F(BookTest, TheTighterOfTwoQuotasHolds) {
+TEST_F(ClusterCacheTest, TheTighterOfTwoQuotasHolds) {
   EXPECT_TRUE(cache
                   .set_namespace(parsed(R"({"metadata":{"name":"team","annotations":{)"
                                         R"("gantry.dev/gpu-memory-quota":"30Gi"}}})")
@@ -206,7 +206,7 @@ TEST_F(BookTest, TheTighterOfTwoQuotasHolds) {
   EXPECT_TRUE(cache.assumed(ask({.uid = "a", .gpu_mem = "25"}), "n1", 1, now).ok());
 }
 
-TEST_F(BookTest, AQuotaEndsWithItsNamespace) {
+TEST_F(ClusterCacheTest, AQuotaEndsWithItsNamespace) {
   EXPECT_TRUE(cache
                   .set_namespace(parsed(R"({"metadata":{"name":"team","annotations":{)"
                                         R"("gantry.dev/gpu-memory-quota":"30Gi"}}})")
@@ -218,7 +218,7 @@ TEST_F(BookTest, AQuotaEndsWithItsNamespace) {
   EXPECT_TRUE(cache.assumed(ask({.uid = "a", .gpu_mem = "40"}), "n1", 1, now).ok());
 }
 
-TEST_F(BookTest, AQuotaThatIsNoneIsSaidAndLimitsNothing) {
+TEST_F(ClusterCacheTest, AQuotaThatIsNoneIsSaidAndLimitsNothing) {
   const auto set = cache.set_namespace(
       parsed(R"({"metadata":{"name":"team","annotations":{"gantry.dev/gpu-memory-quota":"much"}}})")
           .root());
@@ -227,7 +227,7 @@ TEST_F(BookTest, AQuotaThatIsNoneIsSaidAndLimitsNothing) {
   EXPECT_TRUE(cache.quotas().empty());
 }
 
-TEST_F(BookTest, ANodeWhoseAnnotationIsNoneHasNoGpus) {
+TEST_F(ClusterCacheTest, ANodeWhoseAnnotationIsNoneHasNoGpus) {
   const auto set = cache.set_node(
       parsed(R"({"metadata":{"name":"n1","annotations":{"gantry.dev/shared-gpus":"{"}}})").root());
   EXPECT_FALSE(set.ok());

@@ -4,6 +4,7 @@
 
 #include "base/core/text.hpp"
 #include "cluster/scheduler/objects_for_test.hpp"
+#include "support/eventually.hpp"
 #include "support/fake_api_server.hpp"
 
 #include <gmock/gmock.h>
@@ -20,9 +21,9 @@ using testing::HasSubstr;
 
 constexpr const char* kMaps = "/api/v1/namespaces/kube-system/configmaps";
 
-class FeedTest : public ::testing::Test {
+class ClusterWatcherTest : public ::testing::Test {
  protected:
-  FeedTest() { put_node(); }
+  ClusterWatcherTest() { put_node(); }
   void put_node() {
     server.put("/api/v1/nodes/n1", std::string(node_object("n1", {80, 80}).root().raw()));
   }
@@ -73,7 +74,7 @@ class FeedTest : public ::testing::Test {
   std::vector<std::string> said;
 };
 
-TEST_F(FeedTest, AConfigMapBarsCardsWhileItNamesThem) {
+TEST_F(ClusterWatcherTest, AConfigMapBarsCardsWhileItNamesThem) {
   put_map("coredns", "0");
   put_map("unhealthy-gpu-n1", "1");
   auto feed = follow();
@@ -88,7 +89,7 @@ TEST_F(FeedTest, AConfigMapBarsCardsWhileItNamesThem) {
   EXPECT_TRUE(marked_unhealthy(false, false));
 }
 
-TEST_F(FeedTest, OnlyConfigMapsThatBarSomethingAreKept) {
+TEST_F(ClusterWatcherTest, OnlyConfigMapsThatBarSomethingAreKept) {
   put_map("coredns", "0");
   put_map("unhealthy-gpu-n1", "1");
   auto feed = follow();
@@ -100,7 +101,7 @@ TEST_F(FeedTest, OnlyConfigMapsThatBarSomethingAreKept) {
   EXPECT_EQ(maps->objects, 1U);
 }
 
-TEST_F(FeedTest, WithoutTheRightToReadConfigMapsItGoesOnAndSaysSoOnce) {
+TEST_F(ClusterWatcherTest, WithoutTheRightToReadConfigMapsItGoesOnAndSaysSoOnce) {
   refuse_maps();
   auto feed = follow();
   ASSERT_TRUE(eventually([&] { return feed.missing().empty(); }));
@@ -116,7 +117,7 @@ TEST_F(FeedTest, WithoutTheRightToReadConfigMapsItGoesOnAndSaysSoOnce) {
   EXPECT_TRUE(marked_unhealthy(false, true)) << "the right was given later";
 }
 
-TEST_F(FeedTest, WithoutTheRightToReadAnythingElseItIsNotReady) {
+TEST_F(ClusterWatcherTest, WithoutTheRightToReadAnythingElseItIsNotReady) {
   server.override_answers([](const http::Request& request) -> std::unique_ptr<http::Response> {
     if (!contains(request.target, "/resourcequotas")) return nullptr;
     return std::make_unique<http::Response>(http::Response{.status = 403});

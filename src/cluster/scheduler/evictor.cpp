@@ -16,7 +16,7 @@ using std::chrono::seconds;
 constexpr std::size_t kMaxWaitingPods = 1000;
 constexpr std::size_t kMaxPodsPerRound = 20;  // checked in one round
 constexpr unsigned kMaxBackoffDoublings = 4;
-constexpr int kMaxVictimSets = 16;  // sets of victims that are tried one after the other
+constexpr int kMaxEvictionTries = 16;  // sets of victims that are tried one after the other
 constexpr seconds kSoon{1};
 constexpr seconds kNothingHelps{5};
 constexpr unsigned kMaxIdleRounds = 2;
@@ -215,7 +215,7 @@ Evictor::NextStep Evictor::preempt_lower_priority(WaitingPod& waiting, std::stri
                                                   TimePoint now, std::int64_t unix_s) {
   const auto& ask = waiting.full.ask;
   const auto spared = [this](std::string_view uid) { return spared_.contains(uid); };
-  for (int i = 0; i < kMaxVictimSets && !stopped(); ++i) {
+  for (int i = 0; i < kMaxEvictionTries && !stopped(); ++i) {
     const auto room = cache_.plan_preemption(ask, waiting.full.nodes, spared, unix_s);
     if (!room.ok()) {
       if (why.empty()) why = room.error().text();

@@ -28,9 +28,9 @@ InvalidRequest invalid_request_of(std::string_view pod, std::string sentence) {
 }
 
 // Every node has one of a few reasons, so each sentence is written once.
-class Sentences {
+class ReasonCache {
  public:
-  explicit Sentences(const podspec::PodRequest& ask) : ask_(ask) {}
+  explicit ReasonCache(const podspec::PodRequest& ask) : ask_(ask) {}
   const std::string* of(const placement::Fit& fit) {
     const auto kind = (fit.marked_unhealthy ? 1U : 0U) + (fit.unit_mib == 1 ? 2U : 0U);
     auto& text = texts_[static_cast<std::size_t>(fit.refusal) * kKinds + kind];
@@ -133,7 +133,7 @@ std::string Extender::answer_of(CachedFilter& asked) const {
   ExtenderFilterResult answer{std::vector<ExtenderFilterResult::Verdict>(names.size())};
   if (!asked.ask) return write_filter(asked.args, answer);  // asks for no GPU: any node fits
   asked.generation = cache_.fit(*asked.ask, names, asked.fits);
-  Sentences sentences(*asked.ask);
+  ReasonCache sentences(*asked.ask);
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto refusal = asked.fits[i].refusal;
     if (refusal == placement::Refusal::None) continue;

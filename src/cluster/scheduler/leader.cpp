@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/core/unix_time.hpp"
 #include "cluster/scheduler/forward.hpp"
 #include "cluster/scheduler/scheduler_internal.hpp"
 
@@ -90,9 +91,7 @@ Status Scheduler::Impl::resync() {
 
 // In its own thread, because evictions wait for the API server.
 void Scheduler::Impl::preempt_lower_priority() {
-  const auto unix_s = std::chrono::duration_cast<std::chrono::seconds>(
-      std::chrono::system_clock::now().time_since_epoch());
-  evictor_.reconcile(std::chrono::steady_clock::now(), unix_s.count());
+  evictor_.reconcile(std::chrono::steady_clock::now(), unix_now());
 }
 
 }  // namespace gantry::scheduler

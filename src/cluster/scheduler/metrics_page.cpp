@@ -43,9 +43,6 @@ constexpr MetricInfo kEvents{"gantry_scheduler_watch_events_total", kCounter,
                              "Watch events received"};
 constexpr MetricInfo kWatchFailures{"gantry_scheduler_watch_failures_total", kCounter,
                                     "Lists and watches that failed"};
-constexpr MetricInfo kBuild{"gantry_build_info", kGauge, "Always 1; the version is a label"};
-constexpr MetricInfo kLeftOut{"gantry_series_left_out", kGauge,
-                              "Series left out because the page is full"};
 
 void add_verbs(MetricsWriter& page, const SchedulerCounters& counters) {
   const std::array<std::pair<std::string_view, const AtomicHistogram*>, 6> verbs = {{
@@ -94,7 +91,7 @@ void add_scheduler_metrics(MetricsWriter& page, const ClusterCache& cache,
   page.single(kAssumed, std::uint64_t{cache.assumed_pods().size()});
   add_verbs(page, counters);
   add_kinds(page, facts.kinds);
-  page.begin(kBuild);
+  page.begin(prometheus::kBuildInfo);
   page.series(label("version", GANTRY_VERSION), std::uint64_t{1});
 }
 
@@ -103,7 +100,7 @@ std::string page(const ClusterCache& cache, const SchedulerCounters& counters,
   MetricsWriter writer(kPageLimit);
   add_scheduler_metrics(writer, cache, counters, facts);
   add_gpu_metrics(writer, cache);
-  return writer.left_out() == 0 ? writer.take() : writer.take(kLeftOut);
+  return writer.left_out() == 0 ? writer.take() : writer.take(prometheus::kSeriesLeftOut);
 }
 
 }  // namespace gantry::scheduler

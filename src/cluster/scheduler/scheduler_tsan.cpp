@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extender as it is in service, under the thread sanitizer: several requests at once, the watch
-// that tells of pods, nodes and quotas, the caretaker of promises, and somebody who looks on.
+// of pods, nodes and quotas, the reconciler of assumed pods, and a reader.
 #include "cluster/scheduler/binder.hpp"
 #include "cluster/scheduler/extender.hpp"
 #include "cluster/scheduler/objects_for_test.hpp"

@@ -43,7 +43,7 @@ Result<std::string> to_pem(EVP_PKEY* key) {
 }
 
 Result<SslCertificate> certificate_of(std::string_view pem) {
-  const auto memory = http::memory_of(pem);
+  const auto memory = http::memory_buffer(pem);
   auto certificate = http::read_certificate(memory.get());
   if (!certificate) return Error(Errc::Invalid, "not a PEM certificate");
   return certificate;
@@ -151,7 +151,7 @@ Result<std::int64_t> unix_of(const ASN1_TIME* time) {
 
 Status check_signed(X509* certificate, std::string_view bundle, std::int64_t now_unix_s) {
   const Owned<X509_STORE, X509_STORE_free> store(X509_STORE_new());
-  const auto memory = http::memory_of(bundle);
+  const auto memory = http::memory_buffer(bundle);
   while (const auto authority = http::read_certificate(memory.get()))
     X509_STORE_add_cert(store.get(), authority.get());
   const Owned<X509_STORE_CTX, X509_STORE_CTX_free> context(X509_STORE_CTX_new());
@@ -184,7 +184,7 @@ Result<KeyPair> make_serving_certificate(const KeyPair& authority,
 
 std::vector<std::string> certificates_in(std::string_view bundle) {
   std::vector<std::string> all;
-  const auto memory = http::memory_of(bundle);
+  const auto memory = http::memory_buffer(bundle);
   while (all.size() < kBundleLimit) {
     const auto certificate = http::read_certificate(memory.get());
     if (!certificate) break;

@@ -3,6 +3,7 @@
 
 #include "base/core/base64.hpp"
 #include "base/core/text.hpp"
+#include "base/core/unix_time.hpp"
 #include "base/json/writer.hpp"
 #include "base/sys/background_task.hpp"
 #include "base/sys/stop_signal.hpp"
@@ -119,12 +120,6 @@ Result<SecretContents> keep(kube::Api& api, const RotationOptions& options, std:
   GANTRY_TRY(const auto text, updated_secret(*secret, contents));
   GANTRY_TRY(const auto written, api.replace(one, text));
   return contents;
-}
-
-std::int64_t unix_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "base/core/base64.hpp"
 #include "base/core/text.hpp"
+#include "support/eventually.hpp"
 #include "support/fake_api_server.hpp"
 #include "support/parsed_json.hpp"
 

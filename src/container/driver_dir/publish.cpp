@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/driver_dir/publish.hpp"
 
+#include "base/core/text.hpp"
 #include "base/json/writer.hpp"
 #include "base/sys/remove_tree.hpp"
 #include "container/driver_dir/current.hpp"
@@ -32,10 +33,6 @@ constexpr const char* kTemporaryLink = ".current";
 
 bool is_library(const SourceFile& source, bool is_32bit) {
   return source.file->kind == DriverFileKind::Library && source.file->is_32bit == is_32bit;
-}
-
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
 }
 
 std::string_view directory_of(std::string_view path) {

@@ -41,8 +41,8 @@ struct EngineOptions {
   std::optional<std::string> drop_in;  // "": none, edit the main file; nullopt: choose
   bool set_as_default = false;
   bool enable_cdi = false;
-  // containerd: pass the annotations that name CDI devices to our runtime. Whoever may set a pod's
-  // annotations can then ask the runtime for devices, within its policy.
+  // containerd: pass the annotations that name CDI devices to our runtime. A user who may set a
+  // pod's annotations can then ask the runtime for devices, within its policy.
   bool pass_cdi_annotations = false;
   bool sort_keys = false;  // containerd: NVIDIA's order of keys in a main file that has no tables
   bool query_engine = false;  // read the configuration from the engine's program, not from files

@@ -51,7 +51,7 @@ Status cover(const std::vector<std::string>& files, int fence) {
   return {};
 }
 
-// Nobody, not even root, can open a device node on a nodev mount. The nodes of a simulated machine
+// No user, not even root, can open a device node on a nodev mount. The nodes of a simulated machine
 // are not device nodes, so another node is mounted over them.
 Status hide(const FenceMounts& e) {
   const bool simulated = !e.machine.empty();

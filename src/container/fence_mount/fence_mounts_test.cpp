@@ -17,9 +17,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class EnclosureTest : public ::testing::Test {
+class FenceMountsTest : public ::testing::Test {
  protected:
-  EnclosureTest() {
+  FenceMountsTest() {
     tree_.file("share/socket", "socket")
         .file("share/cuda")
         .file("share/nvml")
@@ -61,7 +61,7 @@ class EnclosureTest : public ::testing::Test {
   test::Tree tree_;
 };
 
-TEST_F(EnclosureTest, PutsTheFenceOverEveryCopyAndTheDriversOwnBehindIt) {
+TEST_F(FenceMountsTest, PutsTheFenceOverEveryCopyAndTheDriversOwnBehindIt) {
   const auto way =
       ::geteuid() == 0 ? NamespaceKind::MountNamespace : NamespaceKind::UserAndMountNamespace;
   if (const auto can = can_mount_fence(way); !can.ok()) GTEST_SKIP() << can.error().text();
@@ -73,7 +73,7 @@ TEST_F(EnclosureTest, PutsTheFenceOverEveryCopyAndTheDriversOwnBehindIt) {
             "our cuda|our cuda|our nvml|driver's cuda|driver's nvml|socket|");
 }
 
-TEST_F(EnclosureTest, ChangesNothingOutside) {
+TEST_F(FenceMountsTest, ChangesNothingOutside) {
   const auto way =
       ::geteuid() == 0 ? NamespaceKind::MountNamespace : NamespaceKind::UserAndMountNamespace;
   if (const auto can = can_mount_fence(way); !can.ok()) GTEST_SKIP() << can.error().text();
@@ -82,7 +82,7 @@ TEST_F(EnclosureTest, ChangesNothingOutside) {
   EXPECT_EQ(*tree_.host().read("/share/cuda"), "");
 }
 
-TEST_F(EnclosureTest, WorksForAnybodyWhereUsersMayMakeNamespaces) {
+TEST_F(FenceMountsTest, WorksForAnybodyWhereUsersMayMakeNamespaces) {
   if (::geteuid() != 0) GTEST_SKIP() << "becoming somebody else takes root";
   const sys::ChildUser nobody{.uid = 65534, .gid = 65534};
   const auto could = sys::run_in_child(
@@ -98,7 +98,7 @@ TEST_F(EnclosureTest, WorksForAnybodyWhereUsersMayMakeNamespaces) {
             "our cuda|driver's cuda|socket|");
 }
 
-TEST_F(EnclosureTest, ShowsATreeThatIsTheMachineBesideTheFence) {
+TEST_F(FenceMountsTest, ShowsATreeThatIsTheMachineBesideTheFence) {
   const auto way =
       ::geteuid() == 0 ? NamespaceKind::MountNamespace : NamespaceKind::UserAndMountNamespace;
   if (const auto can = can_mount_fence(way); !can.ok()) GTEST_SKIP() << can.error().text();
@@ -108,7 +108,7 @@ TEST_F(EnclosureTest, ShowsATreeThatIsTheMachineBesideTheFence) {
   EXPECT_EQ(*seen(e, way, {FENCE_DIRECTORY "/machine/dev.table"}), "nodes|");
 }
 
-TEST_F(EnclosureTest, SaysWhichFileIsMissing) {
+TEST_F(FenceMountsTest, SaysWhichFileIsMissing) {
   const auto way =
       ::geteuid() == 0 ? NamespaceKind::MountNamespace : NamespaceKind::UserAndMountNamespace;
   if (const auto can = can_mount_fence(way); !can.ok()) GTEST_SKIP() << can.error().text();

@@ -16,7 +16,6 @@ namespace {
 using model::Capability;
 using model::DeviceGroup;
 
-constexpr std::uint32_t kMaxImexChannel = 1048575;
 constexpr std::string_view kCapabilities = "NVIDIA_DRIVER_CAPABILITIES";
 
 Result<std::vector<Capability>> capability_words(std::string_view text) {
@@ -125,9 +124,9 @@ Result<std::vector<std::uint32_t>> parse_channels(const std::vector<std::string>
   std::set<std::uint32_t> seen;
   for (const auto& entry : entries) {
     const auto number = parse_u64(entry);
-    if (!number || *number > kMaxImexChannel) {
+    if (!number || *number > model::kMaxImexChannel) {
       return Error(Errc::Invalid, fmt::format("`{}` is not an IMEX channel; channels are 0 to {}",
-                                              entry, kMaxImexChannel));
+                                              entry, model::kMaxImexChannel));
     }
     const auto channel = static_cast<std::uint32_t>(*number);
     if (seen.insert(channel).second) channels.push_back(channel);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/plan/driver_paths.hpp"
 
+#include "base/core/text.hpp"
 #include "gpu/model/enum_names.hpp"
 
 #include <fmt/format.h>
@@ -30,10 +31,6 @@ constexpr std::array kRequiredNames{
     RequiredName{"libGLX_nvidia.so.", "libGLX_indirect.so.0"},  // GLX without a vendor's screen
     RequiredName{"libnvidia-opticalflow.so.", "libnvidia-opticalflow.so"},
 };
-
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 // "vdpau" for /usr/lib/x86_64-linux-gnu/vdpau/libvdpau_nvidia.so.1; "" for most libraries.
 std::string_view subdirectory_of(std::string_view path) {

@@ -56,7 +56,7 @@ TEST(Fence, HasTheShareAndTheDriversOwnLibrariesWhereItLooks) {
   EXPECT_THAT(source_of(edits, FENCE_REAL_NVML), HasSubstr("lib64/libnvidia-ml.so.1"));
 }
 
-// Whoever is root in there must not change what the fence reads.
+// Root in the container must not change what the fence reads.
 TEST(Fence, MountsEverythingReadOnly) {
   for (const auto& mount : fenced().mounts) {
     if (!mount.container_path.starts_with(FENCE_DIRECTORY)) continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/rootfs/mount.hpp"
 
+#include "base/sys/descriptor.hpp"
 #include "base/sys/mount_flags.hpp"
 #include "base/sys/open_in_root.hpp"
 #include "container/rootfs/mount_table.hpp"
@@ -8,7 +9,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -33,13 +33,6 @@ UniqueFd open_tree_of(int fd) {
 
 bool is_missing(const Error& error) {
   return error.sys_errno() == ENOSYS || error.sys_errno() == EPERM;
-}
-
-bool same_file(int a, int b) {
-  struct stat one {
-  }, other{};
-  return ::fstat(a, &one) == 0 && ::fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
-         one.st_ino == other.st_ino;
 }
 
 unsigned long classic_flags(const BindOptions& options) {
@@ -70,7 +63,7 @@ Status bind_classic(const Root& root, int source, int target, std::string_view p
   GANTRY_TRY(const std::string from, sys::descriptor_path(source));
   GANTRY_CHECK(classic_mount(from.c_str(), target, nullptr, MS_BIND, nullptr, "mount"));
   GANTRY_TRY(const UniqueFd mounted, root.open(path, O_PATH));
-  if (!same_file(source, mounted.get())) {
+  if (!sys::same_file(source, mounted.get())) {
     return Error(Errc::Busy, fmt::format("{} was replaced while it was being mounted over", path));
   }
   GANTRY_CHECK(

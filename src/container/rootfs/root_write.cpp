@@ -70,31 +70,31 @@ bool may_not_chown(int err) {
   return err == EPERM || err == EINVAL;
 }
 
-struct Existing {
+struct FileAttributes {
   Owner owner;
   std::uint32_t mode;
 };
 
 // Owner and mode of the new file: those of the regular file that it replaces, else of the
 // directory.
-Result<Existing> owner_and_mode(int dir, const std::string& name, std::uint32_t mode,
-                                const std::string& shown) {
+Result<FileAttributes> owner_and_mode(int dir, const std::string& name, std::uint32_t mode,
+                                      const std::string& shown) {
   struct stat st {};
   if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) {
     if (S_ISDIR(st.st_mode)) {
       return Error(Errc::Exists, fmt::format("replace {}: it is a directory", shown));
     }
     if (S_ISREG(st.st_mode)) {
-      return Existing{{st.st_uid, st.st_gid}, st.st_mode & kPermissions};
+      return FileAttributes{{st.st_uid, st.st_gid}, st.st_mode & kPermissions};
     }
   } else if (errno != ENOENT) {
     return Error::sys(errno, fmt::format("stat {}", shown));
   }
   if (::fstat(dir, &st) != 0) return Error::sys(errno, fmt::format("stat {}", shown));
-  return Existing{{st.st_uid, st.st_gid}, mode & kPermissions};
+  return FileAttributes{{st.st_uid, st.st_gid}, mode & kPermissions};
 }
 
-Status fill(int fd, std::string_view content, const Existing& as, const std::string& shown) {
+Status fill(int fd, std::string_view content, const FileAttributes& as, const std::string& shown) {
   GANTRY_CHECK(sys::write_all(fd, content, shown));
   struct stat st {};
   if (::fstat(fd, &st) != 0) return Error::sys(errno, fmt::format("stat {}", shown));
@@ -199,7 +199,7 @@ Status Root::put_file(std::string_view path, std::string_view content, std::uint
   GANTRY_CHECK(may_change(dir.get(), path));
   const std::string name(place.name);
   const auto where = shown(path);
-  GANTRY_TRY(const Existing as, owner_and_mode(dir.get(), name, mode, where));
+  GANTRY_TRY(const FileAttributes as, owner_and_mode(dir.get(), name, mode, where));
   return put_by_rename(dir.get(), name, where, [&](const std::string& temporary) -> Status {
     constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     const UniqueFd fd(::openat(dir.get(), temporary.c_str(), kFlags, 0600));

@@ -24,9 +24,6 @@ constexpr std::array kDefaultDirectories{"/lib/x86_64-linux-gnu",
                                          "/lib",
                                          "/usr/lib"};
 
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
 std::string directory_of(std::string_view path) {
   const auto slash = path.rfind('/');
   return slash == std::string_view::npos ? "" : std::string(path.substr(0, slash));

@@ -67,14 +67,14 @@ std::string remedy_of(const Facts& f, const std::vector<model::PciFunction>& gpu
 }
 
 // GPUs whose numa_node file says -1, and whether the kernel has that file at all.
-struct Unknown {
+struct UnknownNodes {
   std::vector<model::PciFunction> gpus;
   Tally tally;
   bool file_missing = false;
 };
 
-Unknown find_unknown_numa_nodes(const Facts& f) {
-  Unknown found;
+UnknownNodes find_unknown_numa_nodes(const Facts& f) {
+  UnknownNodes found;
   for (const auto& gpu : f.gpu_functions()) {
     const auto path = pci_path(gpu.address) + "/numa_node";
     const auto text = f.value(path);

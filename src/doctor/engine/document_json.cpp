@@ -43,7 +43,7 @@ class Builder : public nlohmann::json_sax<Json> {
   std::string error;
 
  private:
-  struct Open {
+  struct OpenLevel {
     Document document;
     bool object = false;
     std::string key;
@@ -75,7 +75,7 @@ class Builder : public nlohmann::json_sax<Json> {
     return false;
   }
 
-  std::vector<Open> open_;
+  std::vector<OpenLevel> open_;
   int values_ = 0;
 };
 

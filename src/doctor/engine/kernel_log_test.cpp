@@ -47,8 +47,7 @@ TEST(Xids, OfProgramsAreNotTheGpusFault) {
   }
   EXPECT_EQ(xid_meaning(79).kind, XidClass::Critical);
   EXPECT_EQ(xid_meaning(94).kind, XidClass::Notable);
-  EXPECT_EQ(xid_meaning(9998).kind, XidClass::Notable)
-      << "a number that nobody knows proves nothing";
+  EXPECT_EQ(xid_meaning(9998).kind, XidClass::Notable) << "an unknown number proves nothing";
 }
 
 }  // namespace

@@ -72,17 +72,17 @@ class NodeReader {
     add_drm();
     add_others();
     report_missing_nodes(gpu_minors);
-    const auto key = [](const Ranked& n) {
+    const auto key = [](const RankedNode& n) {
       return std::tuple(n.rank, n.minor, std::string_view(n.node.path));
     };
     std::sort(ranked_.begin(), ranked_.end(),
-              [&](const Ranked& a, const Ranked& b) { return key(a) < key(b); });
+              [&](const RankedNode& a, const RankedNode& b) { return key(a) < key(b); });
     for (auto& ranked : ranked_) out_.nodes.push_back(std::move(ranked.node));
     return std::move(out_);
   }
 
  private:
-  struct Ranked {
+  struct RankedNode {
     int rank = 0;
     std::uint32_t minor = 0;
     model::DeviceNode node;
@@ -236,7 +236,7 @@ class NodeReader {
 
   bool has(std::string_view path) const {
     return std::any_of(ranked_.begin(), ranked_.end(),
-                       [&](const Ranked& n) { return n.node.path == path; });
+                       [&](const RankedNode& n) { return n.node.path == path; });
   }
 
   // Reports a node that the kernel supports but that is missing in /dev.
@@ -266,7 +266,7 @@ class NodeReader {
   procfs::CharMajors majors_;
   std::optional<MigMinors> mig_;
   std::optional<std::uint32_t> fabric_minor_;
-  std::vector<Ranked> ranked_;
+  std::vector<RankedNode> ranked_;
   DeviceNodes out_;
 };
 

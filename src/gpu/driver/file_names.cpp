@@ -18,11 +18,6 @@ std::string_view directory_of(std::string_view path) {
   return path.substr(0, slash);
 }
 
-std::string_view base_name(std::string_view path) {
-  const auto slash = path.rfind('/');
-  return slash == std::string_view::npos ? path : path.substr(slash + 1);
-}
-
 bool is_below(std::string_view path, std::string_view directory) {
   if (directory == "/" || path == directory) return true;
   return path.starts_with(directory) && path.size() > directory.size() &&

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/driver/files.hpp"
 
+#include "base/core/text.hpp"
 #include "gpu/driver/file_names.hpp"
 #include "gpu/driver/files_internal.hpp"
 

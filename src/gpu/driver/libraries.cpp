@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/core/text.hpp"
 #include "gpu/driver/file_names.hpp"
 #include "gpu/driver/files_internal.hpp"
 #include "gpu/loader/elf.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the whole module on simulated machines, which have the layout of real ones.
+#include "base/core/text.hpp"
 #include "gpu/driver/device_nodes.hpp"
 #include "gpu/driver/file_names.hpp"
 #include "gpu/driver/files.hpp"

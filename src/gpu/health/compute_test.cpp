@@ -84,7 +84,7 @@ TEST(Compute, ALostOrProhibitedGpuDoesNotConcernTheOthers) {
 TEST(Compute, AFabricThatNobodyStartedConcernsGpusWhoseDriverDoesNotReportIt) {
   auto machine = two_gpus();
   machine.functions.push_back({.vendor = 0x10de, .class_code = 0x068000});
-  EXPECT_THAT(find_compute_obstacles(machine, {}), IsEmpty()) << "nobody knows";
+  EXPECT_THAT(find_compute_obstacles(machine, {}), IsEmpty()) << "unknown";
   EXPECT_THAT(find_compute_obstacles(machine, {.fabric_manager_runs = true}), IsEmpty());
   EXPECT_THAT(kinds(find_compute_obstacles(machine, {.fabric_manager_runs = false})),
               ElementsAre(Kind::FabricNotReady));

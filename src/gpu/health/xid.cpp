@@ -56,7 +56,9 @@ constexpr std::array kRows{
     Row{123, 123, {C::Reset, kCard, "power management unit does not answer", kReset}},
     Row{140, 140, {C::Drain, kCard, "unrecovered ECC error", kDrain}},
     Row{143, 143, {C::Reset, kCard, "the GPU did not start", kReset}},
-    Row{144, 150, {C::Watch, kCard, "NVLink error of a newer kind", "see Xid 154 beside it"}},
+    Row{144,
+        150,
+        {C::Watch, kCard, "NVLink error of a newer kind", "see Xid 154, which follows it"}},
     Row{151, 153, {C::Reset, kCard, "an error of a newer kind", kReset}},
     Row{154, 154, {C::Watch, kCard, "the driver wants another recovery action", "do what it says"}},
 };

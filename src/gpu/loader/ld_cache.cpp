@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/loader/ld_cache.hpp"
 
+#include "base/core/text.hpp"
 #include "gpu/loader/ld_cache_format_internal.hpp"
 
 #include <fmt/format.h>
@@ -150,10 +151,6 @@ Result<LdCache> parse_new(std::string_view bytes, std::size_t start, LdCacheForm
   GANTRY_TRY(const auto hwcaps, parse_extension(bytes, header->extension, strings, cache));
   GANTRY_CHECK(parse_entries(block, header->count, hwcaps, strings, cache));
   return cache;
-}
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
 }
 
 // Overflows like the int in the loader: the order must be the same as the loader's.

@@ -10,6 +10,8 @@
 
 namespace gantry::model {
 
+inline constexpr std::uint32_t kMaxImexChannel = 1048575;
+
 // The source of the request, in order of precedence.
 enum class RequestSource : std::uint8_t {
   None,

@@ -6,14 +6,6 @@
 #include <algorithm>
 
 namespace gantry::model {
-namespace {
-
-bool all_digits(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-}  // namespace
 
 bool is_driver_version(std::string_view text) {
   if (text.size() > 32) return false;

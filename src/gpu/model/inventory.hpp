@@ -169,7 +169,7 @@ struct DriverFile {
   std::vector<Capability> capabilities;
   std::string soname;  // libraries: DT_SONAME, "" when none
   std::vector<std::string>
-      links;  // names beside it that lead to it: "libcuda.so.1"; absolute when elsewhere
+      links;  // links to it in its directory: "libcuda.so.1"; absolute when elsewhere
   bool is_32bit = false;
   std::uint64_t size = 0;
   std::string why;  // "in ld.so.cache", "beside libcuda.so.580.159.04 in /usr/local/nvidia/lib64"

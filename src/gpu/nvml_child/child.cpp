@@ -2,6 +2,7 @@
 // The process that has NVML loaded. It has two threads: one answers requests, one waits for events.
 #include "base/core/clock.hpp"
 #include "base/core/text.hpp"
+#include "base/core/unix_time.hpp"
 #include "gpu/nvml_child/event_waiter_internal.hpp"
 #include "gpu/nvml_child/message_writer_internal.hpp"
 #include "gpu/nvml_child/profile_internal.hpp"

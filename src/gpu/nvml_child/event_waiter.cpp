@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/core/unix_time.hpp"
 #include "gpu/nvml_child/event_waiter_internal.hpp"
 #include "gpu/nvml_child/instance_id_internal.hpp"
 

@@ -9,12 +9,6 @@
 
 namespace gantry::nvml_child {
 
-std::int64_t unix_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 void MessageWriter::say(PacketKind kind, std::string_view message) {
   const std::lock_guard guard(lock_);
   do {

@@ -9,8 +9,6 @@
 
 namespace gantry::nvml_child {
 
-std::int64_t unix_ms();
-
 class MessageWriter {
  public:
   explicit MessageWriter(int socket) : socket_(socket) {}

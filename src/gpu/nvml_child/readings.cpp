@@ -10,19 +10,13 @@
 namespace gantry::nvml_child {
 namespace {
 
-constexpr unsigned kMaxGpus = 256;
-constexpr unsigned kMaxReading = 100'000'000;  // milliwatts, degrees, percent: all far below
+constexpr unsigned kMaxReadGpus = 256;
 constexpr std::size_t kCgroupLimit = 64 << 10;
 constexpr std::int64_t kBusyLatelyMs = 10'000;
 constexpr std::int64_t kBusyNowMs = 2'000;
 
-std::optional<int> reading_of(bool answered, unsigned value) {
-  if (!answered || value > kMaxReading) return std::nullopt;
-  return static_cast<int>(value);
-}
-
 std::optional<int> percent_of(bool answered, unsigned value) {
-  return value <= 100 ? reading_of(answered, value) : std::nullopt;
+  return value <= 100 ? probe::plausible_reading(answered, value) : std::nullopt;
 }
 
 void read_memory(probe::DeviceQuery& query, model::GpuReading& reading) {
@@ -66,7 +60,7 @@ void read_body(probe::DeviceQuery& query, ReadingDepth depth, model::GpuReading&
   unsigned value = 0;
   bool answered =
       GANTRY_QUERY(query, nvmlDeviceGetTemperature, query.device(), NVML_TEMPERATURE_GPU, &value);
-  reading.temperature_celsius = reading_of(answered, value);
+  reading.temperature_celsius = probe::plausible_reading(answered, value);
   unsigned long long reasons = 0;
   if (GANTRY_QUERY(query, nvmlDeviceGetCurrentClocksEventReasons, query.device(), &reasons) ||
       GANTRY_QUERY(query, nvmlDeviceGetCurrentClocksThrottleReasons, query.device(), &reasons)) {
@@ -74,13 +68,13 @@ void read_body(probe::DeviceQuery& query, ReadingDepth depth, model::GpuReading&
   }
   if (depth == ReadingDepth::Vital) return;
   answered = GANTRY_QUERY(query, nvmlDeviceGetPowerUsage, query.device(), &value);
-  reading.power_milliwatts = reading_of(answered, value);
+  reading.power_milliwatts = probe::plausible_reading(answered, value);
   answered = GANTRY_QUERY(query, nvmlDeviceGetEnforcedPowerLimit, query.device(), &value);
-  reading.power_limit_milliwatts = reading_of(answered, value);
+  reading.power_limit_milliwatts = probe::plausible_reading(answered, value);
   answered = GANTRY_QUERY(query, nvmlDeviceGetClockInfo, query.device(), NVML_CLOCK_SM, &value);
-  reading.sm_clock_mhz = reading_of(answered, value);
+  reading.sm_clock_mhz = probe::plausible_reading(answered, value);
   answered = GANTRY_QUERY(query, nvmlDeviceGetClockInfo, query.device(), NVML_CLOCK_MEM, &value);
-  reading.memory_clock_mhz = reading_of(answered, value);
+  reading.memory_clock_mhz = probe::plausible_reading(answered, value);
   if (!reading.pcie_replays &&
       GANTRY_QUERY(query, nvmlDeviceGetPcieReplayCounter, query.device(), &value)) {
     reading.pcie_replays = value;
@@ -134,7 +128,7 @@ Devices find_devices(const driver::Nvml& nvml) {
     devices.error = driver::nvml_error(counted, "nvmlDeviceGetCount_v2").text();
     return devices;
   }
-  for (unsigned i = 0; i < std::min(count, kMaxGpus); ++i) {
+  for (unsigned i = 0; i < std::min(count, kMaxReadGpus); ++i) {
     auto& device = devices.list.emplace_back();
     std::array<char, NVML_DEVICE_UUID_V2_BUFFER_SIZE> uuid{};
     auto result = nvml.nvmlDeviceGetHandleByIndex_v2(i, &device.handle);

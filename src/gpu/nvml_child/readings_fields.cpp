@@ -66,7 +66,7 @@ std::optional<std::uint64_t> number_in(const nvmlFieldValue_t& field) {
 }
 
 // Fields that are not plain counters; they follow the counters in the same call.
-struct Special {
+struct SpecialField {
   enum : std::size_t {
     Action,
     ResetStatus,
@@ -79,15 +79,15 @@ struct Special {
 };
 
 void take_special(std::span<const nvmlFieldValue_t> fields, model::GpuReading& reading) {
-  const auto action = number_in(fields[Special::Action]);
+  const auto action = number_in(fields[SpecialField::Action]);
   if (action && *action <= static_cast<unsigned>(model::RecoveryAction::RecoverImexDomain))
     reading.recovery_action = static_cast<model::RecoveryAction>(*action);
-  if (number_in(fields[Special::ResetStatus]) == 1) reading.reset_required = true;
-  if (fields.size() <= Special::VitalCount) return;
-  const auto celsius = number_in(fields[Special::MemoryTemperature]);
+  if (number_in(fields[SpecialField::ResetStatus]) == 1) reading.reset_required = true;
+  if (fields.size() <= SpecialField::VitalCount) return;
+  const auto celsius = number_in(fields[SpecialField::MemoryTemperature]);
   if (celsius && *celsius < 1000) reading.memory_temperature_celsius = static_cast<int>(*celsius);
-  const auto sent = number_in(fields[Special::Sent]);
-  const auto received = number_in(fields[Special::Received]);
+  const auto sent = number_in(fields[SpecialField::Sent]);
+  const auto received = number_in(fields[SpecialField::Received]);
   if (sent && received) reading.nvlink_bandwidth_total = *sent + *received;
 }
 
@@ -95,7 +95,7 @@ void take_special(std::span<const nvmlFieldValue_t> fields, model::GpuReading& r
 
 void read_fields(probe::DeviceQuery& query, ReadingDepth depth, model::GpuReading& reading) {
   constexpr unsigned kAllLinks = std::numeric_limits<unsigned>::max();
-  std::array<nvmlFieldValue_t, kVital.size() + kFurther.size() + Special::Count> fields{};
+  std::array<nvmlFieldValue_t, kVital.size() + kFurther.size() + SpecialField::Count> fields{};
   std::array<Counter, kVital.size() + kFurther.size()> members{};
   std::size_t count = 0;
   const auto add = [&](std::span<const Field> list) {

@@ -179,7 +179,7 @@ Status OwnershipStore::claim(const Claim& claim) {
   if (entry == nullptr || entry->owner != claim.owner) {
     return Error(Errc::Denied,
                  fmt::format("{} cannot have {}: it belongs to {}", claim.what, claim.gpu.text,
-                             entry == nullptr ? "nobody" : to_string(entry->owner)));
+                             entry == nullptr ? "no system" : to_string(entry->owner)));
   }
   for (const auto& other : state_.claims) {
     if (other == claim) return {};

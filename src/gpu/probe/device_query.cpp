@@ -6,6 +6,8 @@
 namespace gantry::probe {
 namespace {
 
+constexpr unsigned kMaxReading = 100'000'000;  // milliwatts, degrees, percent: all far below
+
 // Error codes that mean that this card or driver lacks the feature: the value is unknown, not an
 // error.
 bool means_absent(nvmlReturn_t code) {
@@ -25,6 +27,11 @@ bool means_absent(nvmlReturn_t code) {
 }
 
 }  // namespace
+
+std::optional<int> plausible_reading(bool answered, unsigned value) {
+  if (!answered || value > kMaxReading) return std::nullopt;
+  return static_cast<int>(value);
+}
 
 void DeviceQuery::remember(std::string_view name, nvmlReturn_t code) {
   if (means_absent(code)) return;

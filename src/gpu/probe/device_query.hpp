@@ -9,11 +9,15 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace gantry::probe {
+
+// nullopt if the call failed, or for a value that no GPU can have.
+std::optional<int> plausible_reading(bool answered, unsigned value);
 
 class DeviceQuery {
  public:

@@ -12,13 +12,6 @@
 namespace gantry::probe {
 namespace {
 
-constexpr std::uint64_t kMaxReading = 100'000'000;  // milliwatts, degrees, percent: all far below
-
-std::optional<int> reading(bool answered, unsigned value) {
-  if (!answered || value > kMaxReading) return std::nullopt;
-  return static_cast<int>(value);
-}
-
 template <std::size_t N, class Function>
 std::string query_text(DeviceQuery& query, std::string_view name, Function function) {
   std::array<char, N> buffer{};
@@ -188,19 +181,19 @@ void read_memory(DeviceQuery& query, model::Gpu& gpu) {
 void read_load(DeviceQuery& query, model::Telemetry& telemetry) {
   nvmlUtilization_t utilization{};
   bool answered = GANTRY_QUERY(query, nvmlDeviceGetUtilizationRates, query.device(), &utilization);
-  telemetry.utilization_percent = reading(answered, utilization.gpu);
+  telemetry.utilization_percent = plausible_reading(answered, utilization.gpu);
   unsigned value = 0;
   answered = GANTRY_QUERY(query, nvmlDeviceGetPowerUsage, query.device(), &value);
-  telemetry.power_milliwatts = reading(answered, value);
+  telemetry.power_milliwatts = plausible_reading(answered, value);
 }
 
 void read_condition(DeviceQuery& query, model::Telemetry& telemetry) {
   unsigned value = 0;
   bool answered =
       GANTRY_QUERY(query, nvmlDeviceGetTemperature, query.device(), NVML_TEMPERATURE_GPU, &value);
-  telemetry.temperature_celsius = reading(answered, value);
+  telemetry.temperature_celsius = plausible_reading(answered, value);
   answered = GANTRY_QUERY(query, nvmlDeviceGetEnforcedPowerLimit, query.device(), &value);
-  telemetry.power_limit_milliwatts = reading(answered, value);
+  telemetry.power_limit_milliwatts = plausible_reading(answered, value);
   unsigned long long count = 0;
   if (GANTRY_QUERY(query, nvmlDeviceGetTotalEccErrors, query.device(),
                    NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC, &count)) {

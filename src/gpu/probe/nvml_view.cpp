@@ -16,7 +16,7 @@ using model::Gpu;
 using model::Link;
 using model::PciePath;
 
-constexpr unsigned kMaxGpus = 256;
+constexpr unsigned kMaxProbedGpus = 256;
 
 struct QueriedGpu {
   nvmlDevice_t device = nullptr;  // null: no handle
@@ -133,8 +133,8 @@ void recheck_gpus(const driver::Nvml& nvml, const std::vector<QueriedGpu>& asked
 
 void read_gpus(const driver::Nvml& nvml, const NvmlParts& parts, unsigned count,
                model::Inventory& view) {
-  std::vector<QueriedGpu> asked(std::min(count, kMaxGpus));
-  if (count > kMaxGpus)
+  std::vector<QueriedGpu> asked(std::min(count, kMaxProbedGpus));
+  if (count > kMaxProbedGpus)
     view.notes.push_back(fmt::format("NVML counts {} GPUs, which is more than possible", count));
   for (unsigned i = 0; i < asked.size(); ++i) {
     Gpu gpu;

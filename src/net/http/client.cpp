@@ -10,7 +10,7 @@
 namespace gantry::http {
 namespace {
 
-std::string text_of(const Request& request, const Endpoint& endpoint) {
+std::string format_request(const Request& request, const Endpoint& endpoint) {
   auto text = fmt::format("{} {} HTTP/1.1\r\nHost: {}:{}\r\n", request.method, request.target,
                           endpoint.host, endpoint.port);
   for (const auto& header : request.headers)
@@ -85,7 +85,7 @@ Result<Response> Client::send_once(const Request& request, std::chrono::millisec
   }
   // Kept again only after a whole answer.
   auto connection = std::move(connection_);
-  GANTRY_CHECK(connection->write(text_of(request, endpoint_), deadline));
+  GANTRY_CHECK(connection->write(format_request(request, endpoint_), deadline));
   ResponseReader reader(request.method == "HEAD" ? ResponseReader::Body::None
                                                  : ResponseReader::Body::Expected);
   Response response;
@@ -122,7 +122,7 @@ Result<Response> Client::stream(const Request& request, const Piece& piece,
   GANTRY_CHECK(check(request));
   const auto start = std::chrono::steady_clock::now();
   GANTRY_TRY(auto connection, connect(endpoint_, start + head, cancel_));
-  GANTRY_CHECK(connection->write(text_of(request, endpoint_), start + head));
+  GANTRY_CHECK(connection->write(format_request(request, endpoint_), start + head));
   ResponseReader reader;
   std::string body;
   while (!reader.done()) {

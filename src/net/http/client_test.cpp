@@ -127,7 +127,7 @@ TEST(HttpClient, AnAnswerCutShortIsAnError) {
 
 TEST(HttpClient, AServerThatSaysNothingMeetsTheDeadline) {
   const sys::UniqueFd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  ASSERT_EQ(::listen(silent.get(), 1), 0);  // the kernel takes the connection and nobody reads
+  ASSERT_EQ(::listen(silent.get(), 1), 0);  // the kernel takes the connection and no program reads
   sockaddr_in address{};
   socklen_t size = sizeof address;
   ::getsockname(silent.get(), reinterpret_cast<sockaddr*>(&address), &size);

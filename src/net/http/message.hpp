@@ -42,6 +42,6 @@ std::string stream_head(const Response& response, Framing framing, bool keep_ali
 
 Response plain_text(int status, std::string_view text);  // and a line's end
 
-std::string_view reason_of(int status);  // "Not Found"; "Status" for numbers nobody has named
+std::string_view reason_of(int status);  // "Not Found"; "Status" for unknown numbers
 
 }  // namespace gantry::http

@@ -17,7 +17,7 @@ Error ssl_failure(std::string_view doing) {
   return {Errc::Corrupt, fmt::format("{}: {}", doing, code == 0 ? "refused" : text.data())};
 }
 
-SslBuffer memory_of(std::string_view pem) {
+SslBuffer memory_buffer(std::string_view pem) {
   return SslBuffer(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
 
@@ -28,7 +28,7 @@ SslCertificate read_certificate(BIO* pem) {
 }
 
 Result<SslKey> read_key(std::string_view pem) {
-  const auto text = memory_of(pem);
+  const auto text = memory_buffer(pem);
   // Without a callback a key with a password would be asked for at the terminal.
   const auto nobody = [](char*, int, int, void*) { return -1; };
   SslKey key(PEM_read_bio_PrivateKey(text.get(), nullptr, nobody, nullptr));
@@ -37,7 +37,7 @@ Result<SslKey> read_key(std::string_view pem) {
 }
 
 Status use_certificates(SSL_CTX* context, std::string_view certificates, std::string_view key) {
-  const auto text = memory_of(certificates);
+  const auto text = memory_buffer(certificates);
   const auto own = read_certificate(text.get());
   if (!own) return Error(Errc::Invalid, "the certificate is no PEM certificate");
   if (SSL_CTX_use_certificate(context, own.get()) != 1) return ssl_failure("the certificate");

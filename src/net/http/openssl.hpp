@@ -15,14 +15,14 @@
 namespace gantry::http {
 
 template <auto Free>
-struct Freed {
+struct OpensslDeleter {
   template <class T>
   void operator()(T* object) const {
     Free(object);
   }
 };
 template <class T, auto Free>
-using Owned = std::unique_ptr<T, Freed<Free>>;
+using Owned = std::unique_ptr<T, OpensslDeleter<Free>>;
 
 using SslContext = Owned<SSL_CTX, SSL_CTX_free>;
 using SslSession = Owned<SSL, SSL_free>;
@@ -33,9 +33,9 @@ using SslCertificate = Owned<X509, X509_free>;
 // OpenSSL's newest reason, and its queue is empty afterwards.
 Error ssl_failure(std::string_view doing);
 
-SslBuffer memory_of(std::string_view pem);      // reads from it while it is there
+SslBuffer memory_buffer(std::string_view pem);  // reads from it while it is there
 SslCertificate read_certificate(BIO* pem);      // the next; empty at the end
-Result<SslKey> read_key(std::string_view pem);  // Denied for what is none
+Result<SslKey> read_key(std::string_view pem);  // Denied if it is not a key
 Status use_certificates(SSL_CTX* context, std::string_view certificates, std::string_view key);
 
 }  // namespace gantry::http

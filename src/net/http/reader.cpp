@@ -99,7 +99,7 @@ Status ResponseReader::take_line(std::string_view line) {
       if (!line.empty()) return corrupt("a chunk longer than it says");
       state_ = State::ChunkSize;
       return {};
-    default:  // Trailer: nobody here needs one
+    default:  // Trailer: not used
       if (line.empty()) state_ = State::Done;
       return {};
   }

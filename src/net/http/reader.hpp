@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes an HTTP/1.1 response apart as it arrives, in pieces of any size. Bounded: head, chunk sizes
-// and body have limits, and what is not HTTP is Corrupt.
+// and body have limits, and anything that is not HTTP is Corrupt.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -22,8 +22,8 @@ class ResponseReader {
   enum class Body : std::uint8_t { Expected, None };  // None: the answer to HEAD
   explicit ResponseReader(Body body = Body::Expected) : body_(body) {}
 
-  // Appends what belongs to the body. Bytes after the end of the response are Corrupt: nobody asked
-  // for a second one.
+  // Appends what belongs to the body. Bytes after the end of the response are Corrupt: there is
+  // only one request.
   Status feed(std::string_view bytes, std::string& body);
 
   // The peer closed: fine where that is how the body ends, Corrupt in the middle of it.
@@ -62,7 +62,8 @@ class ResponseReader {
   Headers headers_;
 };
 
-// "Name: value" lines up to the empty one, without the first line. Corrupt for what is none.
+// "Name: value" lines up to the empty one, without the first line. Corrupt if a line has another
+// form.
 Result<Headers> parse_headers(std::string_view lines);
 
 }  // namespace gantry::http

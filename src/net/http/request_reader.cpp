@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 
 namespace gantry::http {
@@ -15,24 +14,19 @@ namespace {
 constexpr std::string_view kEnd = "\r\n\r\n";
 
 // How often a header is there, and its only value.
-struct Only {
+struct HeaderCount {
   int times = 0;
   std::string value;
 };
 
-Only only(const Headers& headers, std::string_view name) {
-  Only found;
+HeaderCount count_header(const Headers& headers, std::string_view name) {
+  HeaderCount found;
   for (const auto& header : headers) {
     if (to_lower(header.name) != to_lower(name)) continue;
     ++found.times;
     found.value = header.value;
   }
   return found;
-}
-
-bool is_digits(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 }  // namespace
@@ -59,13 +53,13 @@ RequestReader::State RequestReader::take_head(std::string_view head) {
   if (!request.ok()) return refuse(400, request.error().text());
   request_ = *std::move(request);
   const auto version = head.substr(0, head.find('\r'));
-  const auto connection = to_lower(only(request_.headers, "Connection").value);
+  const auto connection = to_lower(count_header(request_.headers, "Connection").value);
   is_http_1_1_ = version.ends_with("HTTP/1.1");
   keeps_alive_ = is_http_1_1_ && connection != "close";
-  if (only(request_.headers, "Transfer-Encoding").times > 0)
+  if (count_header(request_.headers, "Transfer-Encoding").times > 0)
     return refuse(411, "bodies are read by Content-Length here, not in chunks");
-  const auto length = only(request_.headers, "Content-Length");
-  const auto size = is_digits(length.value) ? parse_u64(length.value) : std::nullopt;
+  const auto length = count_header(request_.headers, "Content-Length");
+  const auto size = all_digits(length.value) ? parse_u64(length.value) : std::nullopt;
   if (length.times > 1 || (length.times == 1 && !size))
     return refuse(400, "not one Content-Length");
   body_size_ = 0;
@@ -74,7 +68,7 @@ RequestReader::State RequestReader::take_head(std::string_view head) {
       return refuse(413, fmt::format("a body may have {} bytes here", limits_.body));
     body_size_ = static_cast<std::size_t>(*size);
   }
-  const auto expect = only(request_.headers, "Expect");
+  const auto expect = count_header(request_.headers, "Expect");
   if (expect.times > 0 && to_lower(expect.value) != "100-continue")
     return refuse(417, "nothing but 100-continue can be expected");
   wants_continue_ = expect.times > 0 && body_size_ > 0;

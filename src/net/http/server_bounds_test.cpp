@@ -118,7 +118,7 @@ TEST_F(ServerTest, AnswersThatTooManyRequestsWait) {
   ASSERT_TRUE(latch.await_waiting(1));
   const RawClient second(server->port());
   second.send(post("/wait", ""));
-  ASSERT_TRUE(comes_true([&] { return server->counts().requests == 2; }));
+  ASSERT_TRUE(eventually([&] { return server->counts().requests == 2; }));
   const RawClient third(server->port());
   third.send(post("/wait", ""));
   EXPECT_THAT(third.read_all(), StartsWith("HTTP/1.1 503 "));
@@ -185,8 +185,8 @@ TEST_F(ServerTest, EndsAClientThatDoesNotReadItsAnswer) {
   const auto server = start({.request_time = 200ms});
   const RawClient raw(server->port());
   raw.send(get_and_close("/large"));
-  ASSERT_TRUE(comes_true([&] { return server->counts().held_bytes > kLarge / 4; }));
-  EXPECT_TRUE(comes_true([&] { return server->counts().connections == 0; }));
+  ASSERT_TRUE(eventually([&] { return server->counts().held_bytes > kLarge / 4; }));
+  EXPECT_TRUE(eventually([&] { return server->counts().connections == 0; }));
   EXPECT_EQ(server->counts().held_bytes, 0U);
 }
 

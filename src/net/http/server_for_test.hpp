@@ -5,6 +5,7 @@
 #include "base/sys/unique_fd.hpp"
 #include "net/http/client.hpp"
 #include "net/http/server.hpp"
+#include "support/eventually.hpp"
 
 #include <arpa/inet.h>
 #include <poll.h>
@@ -16,7 +17,6 @@
 
 #include <array>
 #include <condition_variable>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -25,6 +25,8 @@
 #include <vector>
 
 namespace gantry::http {
+
+using test::eventually;
 
 using namespace std::chrono_literals;
 
@@ -40,15 +42,6 @@ inline std::string get_and_close(std::string_view path) {
 }
 inline std::string post(std::string_view path, std::string_view body) {
   return fmt::format("POST {} HTTP/1.1\r\nContent-Length: {}\r\n\r\n{}", path, body.size(), body);
-}
-
-inline bool comes_true(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + 60s;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(2ms);
-  }
-  return true;
 }
 
 // Handlers wait here until the test opens it.

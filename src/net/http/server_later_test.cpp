@@ -44,7 +44,7 @@ class LaterTest : public testing::Test {
   }
   template <class T>
   T kept(const std::vector<T>& list, std::size_t index = 0) {
-    EXPECT_TRUE(comes_true([&] {
+    EXPECT_TRUE(eventually([&] {
       const std::lock_guard lock(mutex);
       return list.size() > index;
     }));
@@ -89,8 +89,8 @@ TEST_F(LaterTest, TellsTheHandlerThatTheClientHasGone) {
   const auto reply = kept(replies);
   EXPECT_FALSE(reply.client_gone());
   raw.close();
-  EXPECT_TRUE(comes_true([&] { return reply.client_gone(); }));
-  EXPECT_TRUE(comes_true([&] { return gone == 1; }));
+  EXPECT_TRUE(eventually([&] { return reply.client_gone(); }));
+  EXPECT_TRUE(eventually([&] { return gone == 1; }));
   EXPECT_FALSE(reply.send(ok_response("late")));
 }
 
@@ -109,7 +109,7 @@ TEST_F(LaterTest, UnansweredRequestsAreBoundedEvenIfTheirClientsHaveGone) {
     raw.send(get("/later"));
     const auto reply = kept(replies, i);
     raw.close();
-    ASSERT_TRUE(comes_true([&] { return reply.client_gone(); }));
+    ASSERT_TRUE(eventually([&] { return reply.client_gone(); }));
   }
   const RawClient third(server->port());
   third.send(get("/later"));
@@ -221,11 +221,11 @@ TEST_F(LaterTest, TellsAStreamThatItsClientHasGone) {
   EXPECT_EQ(server->counts().streams, 1U);
   (void)raw.read_until("\r\n\r\n");  // with bytes unread, the kernel would send a reset instead
   raw.close();
-  EXPECT_TRUE(comes_true([&] { return gone == 1; }));
+  EXPECT_TRUE(eventually([&] { return gone == 1; }));
   EXPECT_TRUE(stream.client_gone());
   EXPECT_FALSE(stream.write("x"));
   EXPECT_EQ(server->counts().streams, 0U);
-  EXPECT_TRUE(comes_true([&] { return server->counts().connections == 0; }));
+  EXPECT_TRUE(eventually([&] { return server->counts().connections == 0; }));
 }
 
 TEST_F(LaterTest, ClosesAStreamWhoseClientReadsTooSlowly) {
@@ -243,8 +243,8 @@ TEST_F(LaterTest, ClosesAStreamWhoseClientReadsTooSlowly) {
   }
   EXPECT_GE(written, 100'000U);
   EXPECT_LE(most, 220'000U) << "the unread bytes, and the same while they are sent in part";
-  EXPECT_TRUE(comes_true([&] { return gone == 1; }));
-  EXPECT_TRUE(comes_true([&] { return server->counts().connections == 0; }));
+  EXPECT_TRUE(eventually([&] { return gone == 1; }));
+  EXPECT_TRUE(eventually([&] { return server->counts().connections == 0; }));
   EXPECT_EQ(server->counts().held_bytes, 0U);
 }
 
@@ -256,7 +256,7 @@ TEST_F(LaterTest, ClosesAStreamWhoseClientStopsReading) {
   (void)kept(streams);
   slow.send(get("/stream"));
   EXPECT_TRUE(kept(streams, 1).write(std::string(200'000, 'e')));
-  EXPECT_TRUE(comes_true([&] { return gone == 1; }));
+  EXPECT_TRUE(eventually([&] { return gone == 1; }));
   EXPECT_TRUE(kept(streams, 1).client_gone());
   EXPECT_TRUE(kept(streams).write("x")) << "a stream with nothing to send may be silent";
 }
@@ -274,7 +274,7 @@ TEST_F(LaterTest, StreamsAreCounted) {
   EXPECT_THAT(third.read_all(), StartsWith("HTTP/1.1 503 "));
   EXPECT_FALSE(kept(streams, 2).write("x"));
   kept(streams).end();
-  EXPECT_TRUE(comes_true([&] { return server->counts().streams == 1; }));
+  EXPECT_TRUE(eventually([&] { return server->counts().streams == 1; }));
 }
 
 TEST_F(LaterTest, EndsWithItsStreamsOpen) {

@@ -21,7 +21,7 @@ Status trust(SSL_CTX* context, const std::string& pem) {
       return ssl_failure("the system's authorities");
     return {};
   }
-  const auto text = memory_of(pem);
+  const auto text = memory_buffer(pem);
   int found = 0;
   while (const auto certificate = read_certificate(text.get())) {
     X509_STORE_add_cert(SSL_CTX_get_cert_store(context), certificate.get());

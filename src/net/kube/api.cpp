@@ -121,7 +121,7 @@ Status Api::watch(const std::string& path, const Event& event, std::chrono::mill
   const auto piece = [&](std::string_view bytes) {
     const auto seen = line.size();
     if (seen + bytes.size() > kLineLimit && bytes.find('\n') == std::string_view::npos) {
-      bad = Error(Errc::TooLarge, "an event of more than 8 MiB");
+      bad = Error(Errc::TooLarge, fmt::format("an event of more than {} MiB", kLineLimit >> 20U));
       return false;  // before the text grows to twice its size
     }
     line.append(bytes);

@@ -3,6 +3,7 @@
 
 #include "base/core/clock.hpp"
 #include "base/core/text.hpp"
+#include "base/core/unix_time.hpp"
 #include "base/json/writer.hpp"
 #include "base/sys/stop_signal.hpp"
 #include "net/kube/backoff_internal.hpp"
@@ -25,12 +26,6 @@ constexpr std::size_t kMaxQueued = 1000;
 constexpr std::size_t kMaxRemembered = 10'000;
 constexpr auto kRepeatInterval = 10min;
 constexpr auto kShutdownGrace = 2s;
-
-std::int64_t unix_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string namespace_of(const Event& event) {
   return event.object.name_space.empty() ? "default" : event.object.name_space;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/kube/event.hpp"
 
+#include "support/eventually.hpp"
 #include "support/fake_api_server.hpp"
 #include "support/parsed_json.hpp"
 

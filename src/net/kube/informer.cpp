@@ -39,7 +39,7 @@ Error error_in(const json::Document& event) {
 
 }  // namespace
 
-ObjectRef ref_of(const json::Document& object) {
+ObjectRef object_ref(const json::Document& object) {
   const auto metadata = object["metadata"];
   return {.uid = metadata["uid"].string_or_empty(),
           .name_space = metadata["namespace"].string_or_empty(),
@@ -221,7 +221,7 @@ class Informer::Impl {
     if (type == "ADDED" || type == "MODIFIED") {
       take(object);
     } else if (type == "DELETED") {
-      drop(ref_of(object));
+      drop(object_ref(object));
     } else if (type != "BOOKMARK") {
       return Error(Errc::Corrupt, fmt::format("{}: a watch event has the unknown type \"{}\"",
                                               options_.path, type));
@@ -240,7 +240,7 @@ class Informer::Impl {
   }
 
   void take(const json::Document& object) {
-    auto now = ref_of(object);
+    auto now = object_ref(object);
     if (now.name.empty() || !now.name.starts_with(options_.name_prefix)) return;
     auto& known = known_[to_string(now)];
     if (!known.uid.empty() && known.uid != now.uid)

@@ -17,7 +17,7 @@
 
 namespace gantry::kube {
 
-ObjectRef ref_of(const json::Document& object);  // from its metadata
+ObjectRef object_ref(const json::Document& object);  // from its metadata
 
 // Called in the informer's thread, one call at a time.
 class ResourceEventHandler {

@@ -2,6 +2,7 @@
 #include "net/kube/informer.hpp"
 
 #include "base/core/text.hpp"
+#include "support/eventually.hpp"
 #include "support/fake_api_server.hpp"
 
 #include <fmt/format.h>
@@ -30,7 +31,7 @@ class RecordingHandler : public ResourceEventHandler {
  public:
   void set(const json::Document& object) override {
     const std::lock_guard lock(mutex_);
-    const auto ref = ref_of(object);
+    const auto ref = object_ref(object);
     said_.push_back(fmt::format("set {}", ref.name));
     objects_[ref.uid] = fmt::format("{}={}", ref.name, object["v"].raw());
   }

@@ -2,6 +2,7 @@
 #include "net/kube/lease.hpp"
 
 #include "base/json/patch.hpp"
+#include "support/eventually.hpp"
 #include "support/fake_api_server.hpp"
 #include "support/parsed_json.hpp"
 

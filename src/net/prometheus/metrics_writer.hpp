@@ -21,6 +21,12 @@ struct MetricInfo {
   std::string_view help;
 };
 
+// On the pages of several programs: Prometheus expects one help text for a name.
+inline constexpr MetricInfo kBuildInfo{"gantry_build_info", MetricType::Gauge,
+                                       "Always 1; the version is a label."};
+inline constexpr MetricInfo kSeriesLeftOut{"gantry_series_left_out", MetricType::Gauge,
+                                           "Series left out because the page is full."};
+
 // The state of a histogram. A bucket counts the values up to its bound, so it includes the buckets
 // before it.
 struct HistogramValues {

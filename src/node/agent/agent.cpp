@@ -179,7 +179,7 @@ void Agent::on_machine(model::Inventory inventory) {
   offer_machine();
 }
 
-// Nobody can compute on these GPUs, so none is offered. The node's condition names the cause.
+// No program can use these GPUs, so the agent offers none. The node's condition names the cause.
 void Agent::on_no_nvml(const model::Inventory& seen) {
   const auto& why = seen.driver.nvml_error;
   if (options_.fail_on_init_error) {

@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::string_view kDiscoveryComponent = "features";
 
-class Rounds {
+class DiscoveryLoop {
  public:
-  Rounds(FeatureDiscovery discovery, SignalWait signals)
+  DiscoveryLoop(FeatureDiscovery discovery, SignalWait signals)
       : d_(std::move(discovery)), signals_(signals) {}
 
   Status run() {
@@ -125,7 +125,7 @@ class Rounds {
 
 Status discover(FeatureDiscovery discovery) {
   GANTRY_TRY(const auto signals, SignalWait::make());
-  return Rounds(std::move(discovery), signals).run();
+  return DiscoveryLoop(std::move(discovery), signals).run();
 }
 
 }  // namespace gantry::agent

@@ -31,7 +31,7 @@ std::string_view word(const kubelet::ListedDevice& device) {
   return device.healthy ? "Healthy" : "Unhealthy";
 }
 
-std::string_view place_of(std::string_view note) {
+std::string_view source_line(std::string_view note) {
   if (note.starts_with("Reading GPU config")) return kReading;
   if (note.starts_with("Failed to parse")) return kFailed;
   if (note.starts_with("Falling back")) return kFalling;
@@ -58,7 +58,7 @@ void GkeLog::started() const {
 }
 
 void GkeLog::options(const std::vector<std::string>& notes) const {
-  for (const auto& note : notes) log_.write(LogLevel::Info, place_of(note), note);
+  for (const auto& note : notes) log_.write(LogLevel::Info, source_line(note), note);
 }
 
 // "Foud" is the spelling in that plugin.

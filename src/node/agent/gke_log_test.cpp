@@ -13,7 +13,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Kind = kubelet::RegistrarEvent::Kind;
 
-class GkeVoiceTest : public testing::Test {
+class GkeLogTest : public testing::Test {
  protected:
   std::vector<std::string> reported_;
   GkeLog gke_log_{Log(LogForm::Klog, 0,
@@ -34,7 +34,7 @@ TEST(GoText, IsHowGoPrintsTheListOfDevices) {
             "&Device{ID:nvidia1,Health:Healthy,Topology:nil,},},}");
 }
 
-TEST_F(GkeVoiceTest, SaysHowItWasRegistered) {
+TEST_F(GkeLogTest, SaysHowItWasRegistered) {
   gke_log_.serving();
   gke_log_.registrar({.what = Kind::Serving, .endpoint = "nvidiaGPU-1615441867.sock"}, {});
   gke_log_.registrar({.what = Kind::Registered}, {});
@@ -49,18 +49,18 @@ TEST_F(GkeVoiceTest, SaysHowItWasRegistered) {
                   HasSubstr("send devices &ListAndWatchResponse")));
 }
 
-TEST_F(GkeVoiceTest, SaysWhichDeviceIsMarked) {
+TEST_F(GkeLogTest, SaysWhichDeviceIsMarked) {
   gke_log_.devices({{.id = "a"}, {.id = "b"}}, {{.id = "a"}, {.id = "b", .healthy = false}});
   EXPECT_THAT(reported_, ElementsAre("device-plugin: b device marked as Unhealthy",
                                      EndsWith("&Device{ID:b,Health:Unhealthy,Topology:nil,},},}")));
 }
 
-TEST_F(GkeVoiceTest, IsSilentAboutAListThatStaysTheSame) {
+TEST_F(GkeLogTest, IsSilentAboutAListThatStaysTheSame) {
   gke_log_.devices({{.id = "a"}}, {{.id = "a"}});
   EXPECT_THAT(reported_, IsEmpty());
 }
 
-TEST_F(GkeVoiceTest, SaysWhatAnXidDoes) {
+TEST_F(GkeLogTest, SaysWhatAnXidDoes) {
   health::HealthNotice notice{.gpu = {"GPU-1"}, .xid = 48, .critical = true};
   gke_log_.xid(notice, "nvidia0");
   gke_log_.xid(notice, "");

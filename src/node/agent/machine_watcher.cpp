@@ -3,6 +3,7 @@
 
 #include "base/core/clock.hpp"
 #include "base/core/text.hpp"
+#include "base/core/unix_time.hpp"
 #include "base/sys/replace_file.hpp"
 
 #include <sys/epoll.h>
@@ -19,12 +20,6 @@ constexpr auto kBeat = 1'650ms;
 constexpr int kBeatsBetweenReadings = 6;  // while every GPU is healthy; every beat if one is not
 constexpr auto kLookedAtFor = 5min;       // full readings continue for this time after a scrape
 constexpr auto kFreshEnough = 1s;
-
-std::int64_t now_s() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 // Two views of one machine differ in these parts, which are not offered or prepared.
 model::Inventory without_readings(model::Inventory machine) {
@@ -98,7 +93,7 @@ void MachineWatcher::take(nvml_child::ViewMessage& message) {
                       {{"err", inventory.error()}});
   if (!inventory->driver.nvml_error.empty()) return report_without_nvml(*inventory);
   machine_known_ = true;
-  monitor_.set_inventory(*inventory, now_s());
+  monitor_.set_inventory(*inventory, unix_now());
   judge_computing(*inventory);
   const auto before = std::exchange(described_, without_readings(*inventory));
   if (std::exchange(rechecking_, false) && before == described_) return;
@@ -110,7 +105,7 @@ void MachineWatcher::take(nvml_child::ViewMessage& message) {
 void MachineWatcher::judge_computing(const model::Inventory& inventory) {
   const auto facts = health::read_compute_facts(host_, inventory);
   uvm_loaded_ = facts.uvm_loaded;
-  monitor_.set_obstacles(inventory, health::find_compute_obstacles(inventory, facts), now_s());
+  monitor_.set_obstacles(inventory, health::find_compute_obstacles(inventory, facts), unix_now());
 }
 
 // An obstacle can come and go while the list of GPUs stays: a module is loaded or unloaded, the
@@ -126,7 +121,7 @@ void MachineWatcher::check_computing() {
 void MachineWatcher::take(nvml_child::ReadingsMessage& message) {
   const std::chrono::duration<double> took = Clock::now() - asked_;
   counters_.readings_seconds.add(took.count());
-  monitor_.on_readings(message.readings, now_s());
+  monitor_.on_readings(message.readings, unix_now());
   readings_ = std::move(message.readings);
 }
 
@@ -137,7 +132,7 @@ void MachineWatcher::take(nvml_child::EventMessage& message) {
     ++counters_.xids[{event.gpu, xid}];
     counters_.last_xid[event.gpu] = xid;
   }
-  monitor_.on_event(event, now_s());
+  monitor_.on_event(event, unix_now());
   if (event.kind == model::GpuEventKind::MigChanged) sensor_.request_view();
   ask(nvml_child::ReadingDepth::Vital);  // which action the driver asks for
 }
@@ -153,13 +148,13 @@ void MachineWatcher::take(nvml_child::StateMessage& message) {
     case nvml_child::ChildState::Released: break;
     case nvml_child::ChildState::NoDriver:
       log_.warning(kMachineWatcherComponent, "there is no NVIDIA driver", {why});
-      monitor_.on_driver_gone(message.why, now_s());
+      monitor_.on_driver_gone(message.why, unix_now());
       machine_without_nvml(message.why);
       return;
     case nvml_child::ChildState::BackingOff:
       ++counters_.sensor_failures;
       log_.warning(kMachineWatcherComponent, "NVML does not answer, trying again later", {why});
-      monitor_.on_nvml_unavailable(message.why, now_s());
+      monitor_.on_nvml_unavailable(message.why, unix_now());
       if (!start_failed_) machine_without_nvml(message.why);
       return;
   }
@@ -189,7 +184,7 @@ void MachineWatcher::machine_without_nvml(const std::string& why) {
 void MachineWatcher::report_without_nvml(const model::Inventory& seen) {
   start_failed_ = true;
   if (machine_known_) return;
-  monitor_.set_inventory(seen, now_s());
+  monitor_.set_inventory(seen, unix_now());
   callbacks_.no_nvml(seen);
 }
 
@@ -205,7 +200,7 @@ void MachineWatcher::request_full_readings() {
 
 void MachineWatcher::on_heartbeat() {
   take_messages();
-  monitor_.on_time(now_s());
+  monitor_.on_time(unix_now());
   const bool rare = ++beats_ % kBeatsBetweenReadings == 0;
   if (rare) check_computing();
   if (rare || monitor_.wants_readings()) {

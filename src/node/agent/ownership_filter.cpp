@@ -20,7 +20,7 @@ std::vector<T> at(const std::map<std::string, std::vector<T>>& map, const std::s
   return found == map.end() ? std::vector<T>{} : found->second;
 }
 
-std::vector<std::string> names_of(const std::vector<OwnershipFilter::Holding>& holdings) {
+std::vector<std::string> names_of(const std::vector<OwnershipFilter::HeldDevice>& holdings) {
   std::vector<std::string> names;
   names.reserve(holdings.size());
   for (const auto& holding : holdings) names.push_back(holding.pod);
@@ -39,7 +39,7 @@ Names names_in(const resources::Offer& offer) {
 }
 
 // The kubelet counts each resource separately: under a new name it would allocate the device again.
-std::string reason_by_name(const std::vector<OwnershipFilter::Holding>& holdings,
+std::string reason_by_name(const std::vector<OwnershipFilter::HeldDevice>& holdings,
                            const Names& names) {
   for (const auto& holding : holdings) {
     const auto found = names.find(holding.device);

@@ -26,7 +26,7 @@ class OwnershipFilter {
   // Returns false while another process has the ledger open: try again later.
   bool open();
 
-  struct Holding {
+  struct HeldDevice {
     std::string pod;       // "default/train"
     std::string resource;  // under which the kubelet counts the device
     std::string device;    // the UUID of the GPU or the MIG instance
@@ -35,7 +35,7 @@ class OwnershipFilter {
     // True if the kubelet reported this just now. Only then may a GPU change its use: a pod that
     // got the GPU just before it was withdrawn may have no process on it for minutes.
     bool certain = false;
-    std::map<std::string, std::vector<Holding>> pods;  // by UUID of the GPU
+    std::map<std::string, std::vector<HeldDevice>> pods;  // by UUID of the GPU
     std::map<std::string, std::vector<std::uint32_t>> pids;
   };
   // Removes from the offer what must not be offered, and adds the reason to its notes. Returns when

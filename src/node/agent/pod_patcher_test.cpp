@@ -2,6 +2,7 @@
 #include "node/agent/pod_patcher.hpp"
 
 #include "node/agent/kubelet_fixture_for_test.hpp"
+#include "support/eventually.hpp"
 #include "support/fake_api_server.hpp"
 
 #include <fmt/format.h>

@@ -3,9 +3,10 @@
 #include "node/agent/pod_shares.hpp"
 
 #include "container/grants/grants.hpp"
-#include "gpu/probe/snapshot.hpp"
 #include "node/agent/kubelet_fixture_for_test.hpp"
 #include "node/agent/pre_start_handler.hpp"
+#include "node/pod_shares/node_snapshot_for_test.hpp"
+#include "support/eventually.hpp"
 #include "support/fake_api_server.hpp"
 #include "support/machine.hpp"
 #include "support/paths.hpp"
@@ -70,14 +71,9 @@ class PodSharesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!test::Machine::has_libraries()) GTEST_SKIP() << "the simulated libraries are not built";
-    auto inventory = probe::snapshot(host_);
-    ASSERT_TRUE(inventory.ok()) << inventory.error().text();
-    machine_.inventory = *std::move(inventory);
-    machine_.facts.name = "n";
-    for (const auto& gpu : machine_.inventory.gpus)
-      machine_.facts.cards.push_back({.uuid = gpu.uuid.text,
-                                      .index = static_cast<std::uint32_t>(gpu.index),
-                                      .mib = *gpu.memory_bytes >> 20U});
+    auto machine = pod_shares::read_snapshot(host_);
+    ASSERT_TRUE(machine.ok()) << machine.error().text();
+    machine_ = *std::move(machine);
   }
   void TearDown() override {
     gate_.open();

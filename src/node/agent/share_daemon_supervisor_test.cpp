@@ -20,7 +20,7 @@ policy::Share gibibyte(const std::string& name) {
   return {.name = name, .memory = policy::MemoryLimit{.bytes = std::uint64_t{1} << 30}};
 }
 
-class KeptByTheAgent : public ::testing::Test {
+class ShareDaemonSupervisorTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!test::Machine::has_libraries()) GTEST_SKIP() << "the simulated libraries are not built";
@@ -45,7 +45,7 @@ class KeptByTheAgent : public ::testing::Test {
   std::vector<std::string> program_{test::built("test-programs/share_daemon_program")};
 };
 
-TEST_F(KeptByTheAgent, WithoutSharesThereIsNoKeeper) {
+TEST_F(ShareDaemonSupervisorTest, WithoutSharesThereIsNoDaemon) {
   const ShareDaemonSupervisor supervisor(
       *loop_, host_, log_, {.program = program_, .look_every = 10ms, .rest_every = 10ms});
   for (int i = 0; i < 20; ++i) (void)loop_->turn(10ms).ok();
@@ -53,7 +53,7 @@ TEST_F(KeptByTheAgent, WithoutSharesThereIsNoKeeper) {
   EXPECT_FALSE(host_.exists(daemon::kControlSocket));
 }
 
-TEST_F(KeptByTheAgent, AKilledKeeperIsBackWithItsShares) {
+TEST_F(ShareDaemonSupervisorTest, AKilledDaemonIsBackWithItsShares) {
   auto starter = daemon::Client::connect_or_start(host_, program_);
   ASSERT_TRUE(starter.ok()) << starter.error().text();
   ASSERT_TRUE(starter->create(gibibyte("one")).ok());
@@ -69,7 +69,7 @@ TEST_F(KeptByTheAgent, AKilledKeeperIsBackWithItsShares) {
   }));
 }
 
-TEST_F(KeptByTheAgent, AKeeperThatHangsIsReplaced) {
+TEST_F(ShareDaemonSupervisorTest, ADaemonThatHangsIsReplaced) {
   auto starter = daemon::Client::connect_or_start(host_, program_);
   ASSERT_TRUE(starter.ok()) << starter.error().text();
   ASSERT_TRUE(starter->create(gibibyte("one")).ok());

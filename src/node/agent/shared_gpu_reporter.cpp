@@ -58,7 +58,7 @@ SharedGpuReporter::SharedGpuReporter(kube::ClientConfig access, Options options,
       log_(std::move(log)),
       task_({.name = "shared GPUs",
              .period = options_.look_every,
-             .retry = {.first = 2s, .max = 30s, .wakes = sys::BackgroundTask::Wakes::Honored},
+             .retry = {.first = 2s, .max = 30s, .wakes = sys::BackgroundTask::WakePolicy::Honored},
              .on_error =
                  [this](const Error& error, auto) {
                    log_.warning(kSharesReporterComponent,

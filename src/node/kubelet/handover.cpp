@@ -67,13 +67,13 @@ Status send_some(int socket, const std::string& resource, const std::vector<int>
   return {};
 }
 
-struct Received {
+struct HandoverMessage {
   std::string text;
   std::vector<UniqueFd> descriptors;
 };
 
 // nullopt: no message yet. An empty text: the peer has closed the connection.
-Result<std::optional<Received>> receive(int socket) {
+Result<std::optional<HandoverMessage>> receive(int socket) {
   std::array<char, CMSG_SPACE(kPerMessage * sizeof(int))> control{};
   std::array<char, 512> buffer{};  // a resource's name has at most 317 characters
   iovec text{buffer.data(), buffer.size()};
@@ -83,9 +83,9 @@ Result<std::optional<Received>> receive(int socket) {
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   const auto got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return std::optional<Received>();
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return std::optional<HandoverMessage>();
   if (got < 0) return Error::sys(errno, "recvmsg");
-  Received received{std::string(buffer.data(), static_cast<std::size_t>(got)), {}};
+  HandoverMessage received{std::string(buffer.data(), static_cast<std::size_t>(got)), {}};
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
@@ -99,7 +99,7 @@ Result<std::optional<Received>> receive(int socket) {
   if ((message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0) {
     return Error(Errc::Corrupt, "a message was cut off");
   }
-  return std::optional<Received>(std::move(received));
+  return std::optional<HandoverMessage>(std::move(received));
 }
 
 bool is_trusted_peer(int socket) {
@@ -112,12 +112,12 @@ bool is_trusted_peer(int socket) {
 }  // namespace
 
 struct IdleConnections::State {
-  struct One {
+  struct IdleConnection {
     TakenConnection taken;
     sys::Loop::Watch watch;
   };
   sys::Loop& loop;
-  std::map<int, One> all;
+  std::map<int, IdleConnection> all;
 
   void drain(int fd) {
     std::array<char, 4096> buffer{};
@@ -135,7 +135,7 @@ void IdleConnections::keep(std::vector<TakenConnection> connections) {
     auto watch = state_->loop.watch(
         number, EPOLLIN, [state = state_.get(), number](std::uint32_t) { state->drain(number); });
     if (!watch.ok()) continue;  // not a socket, so no kubelet can be connected to it
-    state_->all[number] = State::One{std::move(taken), *std::move(watch)};
+    state_->all[number] = State::IdleConnection{std::move(taken), *std::move(watch)};
   }
 }
 

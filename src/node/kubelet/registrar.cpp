@@ -2,6 +2,7 @@
 #include "node/kubelet/registrar.hpp"
 
 #include "base/core/clock.hpp"
+#include "base/core/unix_time.hpp"
 #include "net/grpc/client.hpp"
 #include "node/kubelet/directory_internal.hpp"
 #include "node/kubelet/messages.hpp"
@@ -77,11 +78,7 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
         on_event(std::move(tell)),
         // From the clock: in a pod the pid is always the same, and two processes must not use the
         // same name.
-        next_number(
-            static_cast<std::uint64_t>(std::chrono::duration_cast<milliseconds>(
-                                           std::chrono::system_clock::now().time_since_epoch())
-                                           .count()) &
-            0xFFFFFFFFU),
+        next_number(static_cast<std::uint64_t>(unix_ms()) & 0xFFFFFFFFU),
         check_pause(options.check_every) {}
 
   void tell(EventKind what, const Entry* entry, std::string text = "") const {

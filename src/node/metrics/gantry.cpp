@@ -11,7 +11,8 @@
 namespace gantry::metrics {
 namespace {
 
-constexpr MetricInfo kBuild{"gantry_build_info", kGauge, "Always 1; the version is a label."};
+using prometheus::kBuildInfo;
+
 constexpr MetricInfo kStart{"gantry_start_time_seconds", kGauge,
                             "Unix time at which the agent started."};
 constexpr MetricInfo kDriverUp{"gantry_driver_up", kGauge, "1 while NVML answers."};
@@ -55,7 +56,7 @@ constexpr MetricInfo kInventory{"gantry_inventory_changes_total", kCounter,
 constexpr MetricInfo kSpecs{"gantry_cdi_spec_writes_total", kCounter, "CDI specs written."};
 
 constexpr std::array kAll{
-    kBuild,          kStart,         kDriverUp,     kReadingsTime,  kUsable,        kDevices,
+    kBuildInfo,      kStart,         kDriverUp,     kReadingsTime,  kUsable,        kDevices,
     kDevicesUsable,  kDevicesHeld,   kAllocations,  kPreStarts,     kRegistrations, kConnections,
     kAllocateTime,   kPreferredTime, kPreStartTime, kHealthChanges, kXids,          kSensorStarts,
     kSensorFailures, kReadingsTook,  kScrapes,      kInventory,     kSpecs};
@@ -134,7 +135,7 @@ void add_health(const Snapshot& snapshot, MetricsWriter& page) {
 
 void add_gantry(const Snapshot& snapshot, MetricsWriter& page) {
   const auto& counters = snapshot.counters;
-  page.begin(kBuild);
+  page.begin(kBuildInfo);
   page.series(label("version", snapshot.version), std::uint64_t{1});
   page.single(kStart, static_cast<double>(counters.started_unix_s));
   page.single(kDriverUp, snapshot.driver_answers ? 1.0 : 0.0);

@@ -145,7 +145,7 @@ TEST(DcgmPage, OnASharedCardEachPodHasItsOwnUse) {
   expect_value(page, "DCGM_FI_DEV_GPU_UTIL", "pod=\"a\"", "100");
   expect_value(page, "DCGM_FI_DEV_FB_USED", "pod=\"b\"", "0");
   EXPECT_THAT(with(series(page, "DCGM_FI_DEV_FB_USED"), "pod=\"c\""), IsEmpty())
-      << "nobody knows which processes are its own";
+      << "which processes are its own is unknown";
   EXPECT_THAT(series(page, "DCGM_FI_DEV_GPU_TEMP"), SizeIs(3)) << "one for each pod";
   const auto gke = gke_page(snapshot);
   expect_value(gke, "memory_used", "pod=\"a\"", "524288000");

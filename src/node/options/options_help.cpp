@@ -38,7 +38,7 @@ std::string help_text(Program program) {
                         meaning_of(option));
     if (!flags.empty() && !option.environment.empty())
       text += fmt::format(" [{}]", joined(option.environment, ", "));
-    const auto value = value_text(option, defaults_of(program));
+    const auto value = value_text(option, default_options(program));
     if (!value.empty()) text += fmt::format(" (default {})", value);
     text += "\n";
   }

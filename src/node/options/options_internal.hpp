@@ -36,7 +36,7 @@ constexpr bool has_option(Program program, const Option& option) {
 }
 
 // The options that a program has without flags, variables and file.
-Options defaults_of(Program program);
+Options default_options(Program program);
 
 // Read the parts of the file that are not single options.
 Status read_sharing(const yaml::Value& value, Options& options);

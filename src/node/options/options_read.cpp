@@ -12,14 +12,14 @@ namespace gantry::options {
 namespace {
 
 // One flag of the command line, in order.
-struct Given {
+struct GivenFlag {
   const Option* option = nullptr;
   std::string shown;  // "--mig-strategy"
   std::string value;
 };
 
 struct Flags {
-  std::vector<Given> given;
+  std::vector<GivenFlag> given;
   bool help = false;
   bool version = false;
 };
@@ -184,7 +184,7 @@ void apply_gke_file(const FileReader& read_file, ParsedOptions& read) {
 
 // gpushare's plugin shares every GPU. NVIDIA's programs exit if the driver does not start; ours
 // waits for it.
-Options defaults_of(Program program) {
+Options default_options(Program program) {
   Options options{.program = program};
   options.fail_on_init_error = program == Program::Plugin || program == Program::FeatureDiscovery;
   options.shares.all = program == Program::Gpushare;
@@ -199,10 +199,10 @@ Result<ParsedOptions> read_options(Program program, std::span<const std::string>
   read.help = flags.help;
   read.version = flags.version;
   auto& options = read.options;
-  options = defaults_of(program);
+  options = default_options(program);
   if (read.help || read.version) return read;
   // Twice: the first pass finds the file.
-  auto first = defaults_of(program);
+  auto first = default_options(program);
   GANTRY_CHECK(apply_environment(program, environment, first));
   GANTRY_CHECK(apply_flags(flags, first));
   if (!first.config_file.empty()) {

@@ -12,16 +12,11 @@ bool asks(const json::Document& pod) {
   return !ask.ok() || ask->has_value();
 }
 
-bool is_over(const json::Document& pod) {
-  const auto phase = pod["status"]["phase"].string();
-  return phase == "Succeeded" || phase == "Failed";
-}
-
 }  // namespace
 
 void PodCache::set(const json::Document& pod) {
   const auto uid = pod["metadata"]["uid"].string().value_or("");
-  const bool counts = !uid.empty() && asks(pod) && !is_over(pod);
+  const bool counts = !uid.empty() && asks(pod) && !podspec::is_finished(pod.root());
   const std::lock_guard hold(mutex_);
   if (counts) {
     pods_.insert_or_assign(uid, pod.text());

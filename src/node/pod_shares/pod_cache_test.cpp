@@ -17,28 +17,28 @@ json::Document pod(std::string_view uid, std::string_view resource, std::string_
 }
 
 TEST(PodCache, HasThePodsThatAskForSharedGpus) {
-  PodCache book;
-  book.set(pod("u1", "aliyun.com/gpu-mem", "Pending"));
-  book.set(pod("u2", "cpu", "Running"));
-  EXPECT_TRUE(book.find("u1"));
-  EXPECT_FALSE(book.find("u2"));
-  EXPECT_EQ(book.all().size(), 1U);
+  PodCache cache;
+  cache.set(pod("u1", "aliyun.com/gpu-mem", "Pending"));
+  cache.set(pod("u2", "cpu", "Running"));
+  EXPECT_TRUE(cache.find("u1"));
+  EXPECT_FALSE(cache.find("u2"));
+  EXPECT_EQ(cache.all().size(), 1U);
 }
 
 TEST(PodCache, ForgetsWhatIsOverOrGone) {
-  PodCache book;
-  book.set(pod("u1", "aliyun.com/gpu-mem", "Running"));
-  book.set(pod("u2", "aliyun.com/gpu-mem", "Running"));
-  book.set(pod("u1", "aliyun.com/gpu-mem", "Succeeded"));
-  book.remove({.uid = "u2", .name_space = "d", .name = "p"});
-  EXPECT_TRUE(book.all().empty());
+  PodCache cache;
+  cache.set(pod("u1", "aliyun.com/gpu-mem", "Running"));
+  cache.set(pod("u2", "aliyun.com/gpu-mem", "Running"));
+  cache.set(pod("u1", "aliyun.com/gpu-mem", "Succeeded"));
+  cache.remove({.uid = "u2", .name_space = "d", .name = "p"});
+  EXPECT_TRUE(cache.all().empty());
 }
 
 TEST(PodCache, IsCompleteAfterAWholeList) {
-  PodCache book;
-  EXPECT_FALSE(book.complete());
-  book.listed();
-  EXPECT_TRUE(book.complete());
+  PodCache cache;
+  EXPECT_FALSE(cache.complete());
+  cache.listed();
+  EXPECT_TRUE(cache.complete());
 }
 
 }  // namespace

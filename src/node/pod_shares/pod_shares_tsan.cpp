@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The book of pods under the thread sanitizer: one thread tells, as the informer does, others read.
+// The cache of pods under the thread sanitizer: one thread tells, as the informer does, others
+// read.
 #include "node/pod_shares/pod_cache.hpp"
 
 #include <fmt/format.h>
@@ -24,35 +25,35 @@ json::Document pod(int number, std::string_view phase) {
 }
 
 // What is read is a pod, whole, or none.
-void read(const PodCache& book, const std::atomic<bool>& done) {
+void read(const PodCache& cache, const std::atomic<bool>& done) {
   while (!done) {
-    for (const auto& text : book.all()) EXPECT_TRUE(json::Document::parse(text).ok());
+    for (const auto& text : cache.all()) EXPECT_TRUE(json::Document::parse(text).ok());
     for (int i = 0; i < kPods; ++i) {
-      const auto found = book.find(fmt::format("u{}", i));
+      const auto found = cache.find(fmt::format("u{}", i));
       if (!found) continue;
       const auto parsed = json::Document::parse(*found);
       ASSERT_TRUE(parsed.ok());
       EXPECT_EQ((*parsed)["metadata"]["name"].string(), fmt::format("p{}", i));
     }
-    if (book.complete()) EXPECT_LE(book.all().size(), std::size_t{kPods});
+    if (cache.complete()) EXPECT_LE(cache.all().size(), std::size_t{kPods});
   }
 }
 
 TEST(BookThreads, ReadWholePodsWhileTheInformerTells) {
-  PodCache book;
+  PodCache cache;
   std::atomic<bool> done{false};
-  std::jthread one([&] { read(book, done); });
-  std::jthread other([&] { read(book, done); });
+  std::jthread one([&] { read(cache, done); });
+  std::jthread other([&] { read(cache, done); });
   for (int round = 0; round < kRounds; ++round) {
     const int number = round % kPods;
-    book.set(pod(number, round % 5 == 4 ? "Succeeded" : "Running"));
-    if (round % 7 == 6) book.remove({.uid = fmt::format("u{}", number)});
-    if (round == kRounds / 2) book.listed();
+    cache.set(pod(number, round % 5 == 4 ? "Succeeded" : "Running"));
+    if (round % 7 == 6) cache.remove({.uid = fmt::format("u{}", number)});
+    if (round == kRounds / 2) cache.listed();
   }
   done = true;
   one.join();
   other.join();
-  EXPECT_TRUE(book.complete());
+  EXPECT_TRUE(cache.complete());
 }
 
 }  // namespace

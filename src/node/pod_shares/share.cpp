@@ -9,7 +9,8 @@
 namespace gantry::pod_shares {
 namespace {
 
-constexpr std::uint64_t kMaxMib = std::uint64_t{1} << 30;  // a thousand times today's largest GPU
+constexpr std::uint64_t kMaxShareMib = std::uint64_t{1}
+                                       << 30;  // a thousand times today's largest GPU
 
 std::uint64_t units(std::uint64_t mib, const podspec::NodeInfo& node) {
   return mib / std::max<std::uint64_t>(node.unit_mib, 1);
@@ -20,7 +21,7 @@ Result<policy::MemoryLimit> memory_of(const podspec::ContainerRequest& container
   const auto mib = parts.front().mib;
   const auto differs = [&](const model::GpuShare& part) { return part.mib != mib; };
   if (std::none_of(parts.begin(), parts.end(), differs)) {
-    if (mib == 0 || mib > kMaxMib)
+    if (mib == 0 || mib > kMaxShareMib)
       return Error(Errc::Invalid, fmt::format("a share cannot have {} MiB of memory", mib));
     return policy::MemoryLimit{.bytes = mib << 20U};
   }

@@ -2,7 +2,7 @@
 // With a real client on a simulated machine; the API server's pods are a map.
 #include "node/pod_shares/share_provisioner.hpp"
 
-#include "gpu/probe/snapshot.hpp"
+#include "node/pod_shares/node_snapshot_for_test.hpp"
 #include "node/resources/resources.hpp"
 #include "sharing/daemon/client.hpp"
 #include "support/machine.hpp"
@@ -26,14 +26,9 @@ class Filling : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!test::Machine::has_libraries()) GTEST_SKIP() << "the simulated libraries are not built";
-    auto inventory = probe::snapshot(host_);
-    ASSERT_TRUE(inventory.ok()) << inventory.error().text();
-    machine_.inventory = *std::move(inventory);
-    machine_.facts.name = "n";
-    for (const auto& gpu : machine_.inventory.gpus)
-      machine_.facts.cards.push_back({.uuid = gpu.uuid.text,
-                                      .index = static_cast<std::uint32_t>(gpu.index),
-                                      .mib = *gpu.memory_bytes >> 20U});
+    auto machine = read_snapshot(host_);
+    ASSERT_TRUE(machine.ok()) << machine.error().text();
+    machine_ = *std::move(machine);
   }
   void TearDown() override {
     (void)filler_.remove_all_except(

@@ -12,7 +12,7 @@ namespace {
 constexpr LinkScore kPcie = 1'000;
 constexpr LinkScore kNvlink = 10'000'000;
 
-int place_of(const model::Inventory& machine, const model::GpuUuid& uuid) {
+int find_gpu_index(const model::Inventory& machine, const model::GpuUuid& uuid) {
   for (std::size_t i = 0; i < machine.gpus.size(); ++i) {
     if (machine.gpus[i].uuid == uuid) return static_cast<int>(i);
   }
@@ -46,7 +46,7 @@ PreferredAllocation::PreferredAllocation(const model::Inventory& machine,
   gpu_totals_.assign(count, 0);
   std::map<std::string, int> units;
   for (const auto& device : resource.devices) {
-    const int gpu = place_of(machine, device.gpu);
+    const int gpu = find_gpu_index(machine, device.gpu);
     if (gpu < 0) continue;
     const auto& unit = device.mig.text.empty() ? device.gpu.text : device.mig.text;
     const auto at = units.try_emplace(unit, static_cast<int>(units.size())).first->second;

@@ -39,9 +39,9 @@ Result<std::string> profile_name(const model::MigInstance& mig, const options::O
       options.mig_names, mig.profile, fmt::format("{}mig-{}", options::kResourcePrefix, profile)));
 }
 
-class Offering {
+class OfferBuilder {
  public:
-  explicit Offering(const options::Options& options) : options_(options) {}
+  explicit OfferBuilder(const options::Options& options) : options_(options) {}
 
   Result<Offer> run(const model::Inventory& machine) {
     const auto gpus = usable_gpus(machine, offer_);
@@ -249,7 +249,7 @@ class Offering {
 
 Result<Offer> resources(const model::Inventory& machine, const options::Options& options) {
   if (options.program == options::Program::Gke) return gke_resources(machine, options);
-  return Offering(options).run(machine);
+  return OfferBuilder(options).run(machine);
 }
 
 }  // namespace gantry::resources

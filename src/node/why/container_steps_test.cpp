@@ -25,9 +25,9 @@ constexpr const char* kOurs =
     "/usr/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v2 ro - ext4 /dev/sda rw\n";
 
 // A container that lacks nothing; each test breaks one link.
-class WhyInside : public testing::Test {
+class ContainerStepsTest : public testing::Test {
  protected:
-  WhyInside() {
+  ContainerStepsTest() {
     root_.file("lib64/ld-linux-x86-64.so.2").file("usr/local/cuda/lib64/libcudart.so.12");
     root_.file(std::string(kHwcaps).substr(1) + "/libcuda.so.1");
     inside_.nodes = {"nvidia-uvm", "nvidia0", "nvidiactl"};
@@ -48,12 +48,12 @@ class WhyInside : public testing::Test {
   ContainerView inside_;
 };
 
-TEST_F(WhyInside, WhatLacksNothingHolds) {
+TEST_F(ContainerStepsTest, WhatLacksNothingHolds) {
   EXPECT_EQ(first_failed().id, "none");
   EXPECT_EQ(first_doubtful().id, "none");
 }
 
-TEST_F(WhyInside, WithoutANodeItSaysHowOneAsksForIt) {
+TEST_F(ContainerStepsTest, WithoutANodeItSaysHowOneAsksForIt) {
   inside_.nodes.clear();
   auto step = first_failed();
   EXPECT_EQ(step.id, "container.nodes");
@@ -65,14 +65,14 @@ TEST_F(WhyInside, WithoutANodeItSaysHowOneAsksForIt) {
   EXPECT_THAT(first_failed().cause, HasSubstr("wants no GPU"));
 }
 
-TEST_F(WhyInside, WithoutTheNodesThatAllGpusShare) {
+TEST_F(ContainerStepsTest, WithoutTheNodesThatAllGpusShare) {
   inside_.nodes = {"nvidia0", "nvidia-uvm"};
   EXPECT_THAT(first_failed().cause, HasSubstr("/dev/nvidiactl is missing"));
   inside_.nodes = {"nvidia0", "nvidiactl"};
   EXPECT_THAT(first_failed().cause, HasSubstr("/dev/nvidia-uvm is missing"));
 }
 
-TEST_F(WhyInside, WhereCudaIsToldToUseNone) {
+TEST_F(ContainerStepsTest, WhereCudaIsToldToUseNone) {
   for (const auto* none : {"CUDA_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES=-1,0",
                            "CUDA_VISIBLE_DEVICES=1", "CUDA_VISIBLE_DEVICES=NoDevFiles"}) {
     inside_.environment = {none};
@@ -84,26 +84,26 @@ TEST_F(WhyInside, WhereCudaIsToldToUseNone) {
   }
 }
 
-TEST_F(WhyInside, OnMusl) {
+TEST_F(ContainerStepsTest, OnMusl) {
   root_.remove("lib64/ld-linux-x86-64.so.2").file("lib/ld-musl-x86_64.so.1");
   const auto step = first_failed();
   EXPECT_EQ(step.id, "container.musl");
   EXPECT_THAT(step.remedy, HasSubstr("glibc"));
 }
 
-TEST_F(WhyInside, WithStaticProgramsOnly) {
+TEST_F(ContainerStepsTest, WithStaticProgramsOnly) {
   root_.remove("lib64/ld-linux-x86-64.so.2");
   EXPECT_EQ(first_failed().id, "container.loader");
 }
 
-TEST_F(WhyInside, WithoutTheLibrary) {
+TEST_F(ContainerStepsTest, WithoutTheLibrary) {
   root_.remove(std::string(kHwcaps).substr(1) + "/libcuda.so.1");
   EXPECT_EQ(first_failed().id, "container.libcuda");
   inside_.environment = {"NVIDIA_DRIVER_CAPABILITIES=utility"};
   EXPECT_THAT(first_failed().remedy, HasSubstr("NVIDIA_DRIVER_CAPABILITIES=compute"));
 }
 
-TEST_F(WhyInside, AFileThatTheLoaderDoesNotLookAtIsNone) {
+TEST_F(ContainerStepsTest, AFileThatTheLoaderDoesNotLookAtIsNone) {
   root_.remove(std::string(kHwcaps).substr(1) + "/libcuda.so.1");
   root_.file("usr/local/nvidia/lib64/libcuda.so.1");
   EXPECT_EQ(first_failed().id, "container.libcuda");
@@ -112,7 +112,7 @@ TEST_F(WhyInside, AFileThatTheLoaderDoesNotLookAtIsNone) {
   EXPECT_EQ(first_failed().id, "none");
 }
 
-TEST_F(WhyInside, WithAnotherDriverBeforeOurs) {
+TEST_F(ContainerStepsTest, WithAnotherDriverBeforeOurs) {
   root_.file("opt/old/libcuda.so.384.98").link("opt/old/libcuda.so.1", "libcuda.so.384.98");
   inside_.environment = {"PATH=/bin", "LD_LIBRARY_PATH=/opt/old:/x"};
   const auto step = first_failed();
@@ -121,7 +121,7 @@ TEST_F(WhyInside, WithAnotherDriverBeforeOurs) {
   EXPECT_THAT(step.remedy, HasSubstr("LD_LIBRARY_PATH"));
 }
 
-TEST_F(WhyInside, WithAnImagesOwnDriverInItsCache) {
+TEST_F(ContainerStepsTest, WithAnImagesOwnDriverInItsCache) {
   root_.file("usr/lib/own/libcuda.so.1");
   root_.file("etc/ld.so.cache",
              *loader::serialize_ld_cache(
@@ -132,20 +132,20 @@ TEST_F(WhyInside, WithAnImagesOwnDriverInItsCache) {
   EXPECT_THAT(step.remedy, HasSubstr("from the image"));
 }
 
-TEST_F(WhyInside, WithCudasStub) {
+TEST_F(ContainerStepsTest, WithCudasStub) {
   root_.file("usr/local/cuda/lib64/stubs/libcuda.so.1");
   inside_.environment = {"LD_LIBRARY_PATH=/usr/local/cuda/lib64/stubs"};
   EXPECT_THAT(first_failed().cause, HasSubstr("stub"));
 }
 
-TEST_F(WhyInside, ForwardCompatibilityIsNoShadow) {
+TEST_F(ContainerStepsTest, ForwardCompatibilityIsNoShadow) {
   root_.file("usr/local/cuda/compat/libcuda.so.590.10")
       .link("usr/local/cuda/compat/libcuda.so.1", "libcuda.so.590.10");
   inside_.environment = {"LD_LIBRARY_PATH=/usr/local/cuda/compat"};
   EXPECT_EQ(first_failed().id, "none");
 }
 
-TEST_F(WhyInside, WithAVolumeOverOurs) {
+TEST_F(ContainerStepsTest, WithAVolumeOverOurs) {
   inside_.mountinfo = std::string(kImage) + kOurs +
                       "40 36 0:50 /var/lib/kubelet/pods/u/volumes/kubernetes.io~empty-dir/nvidia " +
                       kHwcaps + "/libcuda.so.1 rw - tmpfs tmpfs rw\n";
@@ -155,7 +155,7 @@ TEST_F(WhyInside, WithAVolumeOverOurs) {
   EXPECT_THAT(step.remedy, HasSubstr("elsewhere"));
 }
 
-TEST_F(WhyInside, TheFenceBelongsOverTheDriver) {
+TEST_F(ContainerStepsTest, TheFenceBelongsOverTheDriver) {
   inside_.mountinfo += fmt::format(
       "40 36 98:0 /var/lib/gantry/fence/ee482072f68b6c73/libgantry-fence.so {}/libcuda.so.1 ro - "
       "ext4 /dev/sda rw\n",
@@ -164,19 +164,19 @@ TEST_F(WhyInside, TheFenceBelongsOverTheDriver) {
   EXPECT_EQ(first_doubtful().id, "none");
 }
 
-TEST_F(WhyInside, WithAVolumeAboveOurs) {
+TEST_F(ContainerStepsTest, WithAVolumeAboveOurs) {
   inside_.mountinfo += "41 30 0:51 / /usr/lib rw - tmpfs tmpfs rw\n";
   root_.remove(std::string(kHwcaps).substr(1) + "/libcuda.so.1");
   EXPECT_EQ(first_failed().id, "container.mounts");
 }
 
-TEST_F(WhyInside, WithAVolumeOverAPlaceThatIsNotUsed) {
+TEST_F(ContainerStepsTest, WithAVolumeOverAPlaceThatIsNotUsed) {
   inside_.mountinfo += "42 30 0:52 /data /usr/local/nvidia/lib64 rw - ext4 /dev/sdb rw\n";
   EXPECT_EQ(first_failed().id, "none");
   EXPECT_EQ(first_doubtful().id, "container.mounts");
 }
 
-TEST_F(WhyInside, WithoutCudaInTheImage) {
+TEST_F(ContainerStepsTest, WithoutCudaInTheImage) {
   root_.remove("usr/local/cuda/lib64/libcudart.so.12");
   EXPECT_EQ(first_failed().id, "none");
   EXPECT_EQ(first_doubtful().id, "container.cuda");
@@ -184,7 +184,7 @@ TEST_F(WhyInside, WithoutCudaInTheImage) {
   EXPECT_EQ(first_doubtful().id, "none");
 }
 
-TEST_F(WhyInside, WithAFrameworkForProcessorsOnly) {
+TEST_F(ContainerStepsTest, WithAFrameworkForProcessorsOnly) {
   const std::string place = "usr/local/lib/python3.11/site-packages/";
   root_.file(place + "torch/version.py", "__version__ = '2.4.0+cpu'\ncuda = None\n");
   auto step = first_failed();
@@ -202,14 +202,14 @@ TEST_F(WhyInside, WithAFrameworkForProcessorsOnly) {
   EXPECT_THAT(step.cause, HasSubstr("ONNX Runtime"));
 }
 
-TEST_F(WhyInside, AFrameworkOfAnEnvironmentIsFound) {
+TEST_F(ContainerStepsTest, AFrameworkOfAnEnvironmentIsFound) {
   root_.file("srv/env/lib/python3.12/site-packages/torch/version.py", "cuda = '12.8'\n");
   inside_.environment = {"VIRTUAL_ENV=/srv/env"};
   EXPECT_EQ(first_failed().id, "none");
   EXPECT_THAT(steps().back().read, HasSubstr("/srv/env/lib/python3.12"));
 }
 
-TEST_F(WhyInside, FilesThatAreNoneMakeNobodyWait) {
+TEST_F(ContainerStepsTest, FilesThatAreNoneMakeNobodyWait) {
   const auto place = root_.path("usr/local/lib/python3.11/site-packages/torch");
   root_.directory("usr/local/lib/python3.11/site-packages/torch").directory("etc");
   ASSERT_EQ(::mkfifo((place + "/version.py").c_str(), 0666), 0);
@@ -217,7 +217,7 @@ TEST_F(WhyInside, FilesThatAreNoneMakeNobodyWait) {
   EXPECT_EQ(first_failed().id, "none");
 }
 
-TEST_F(WhyInside, SymlinksStayInTheContainer) {
+TEST_F(ContainerStepsTest, SymlinksStayInTheContainer) {
   root_.link("opt/x", "/etc").link("opt/up", "../../../../../../../../etc");
   inside_.environment = {"LD_LIBRARY_PATH=/opt/x:/opt/up", "PYTHONPATH=/opt/up"};
   EXPECT_EQ(first_failed().id, "none");

@@ -22,9 +22,9 @@ using testing::HasSubstr;
 
 constexpr const char* kDirectory = "/var/lib/kubelet/device-plugins";
 
-class WhyHere : public testing::Test {
+class NodeStepsTest : public testing::Test {
  protected:
-  WhyHere() {
+  NodeStepsTest() {
     tree_.file("var/lib/kubelet/device-plugins/kubelet.sock");
     checkpoint(R"({"nvidia.com/gpu":["GPU-1","GPU-2"]})");
   }
@@ -55,14 +55,14 @@ class WhyHere : public testing::Test {
   sys::UniqueFd socket_;
 };
 
-TEST_F(WhyHere, APluginThatAnswersIsRegistered) {
+TEST_F(NodeStepsTest, APluginThatAnswersIsRegistered) {
   listen("gantry-gpu.sock");
   const auto step = registration();
   EXPECT_EQ(step.verdict, StepStatus::Ok) << step.cause;
   EXPECT_EQ(step.read, "the kubelet knows 2 nvidia.com/gpu; gantry-gpu.sock answers");
 }
 
-TEST_F(WhyHere, ASocketThatNobodyListensOnIsAPluginThatIsGone) {
+TEST_F(NodeStepsTest, ASocketThatNobodyListensOnIsAPluginThatIsGone) {
   listen("gantry-gpu.sock");
   socket_ = {};
   const auto step = registration();
@@ -71,19 +71,19 @@ TEST_F(WhyHere, ASocketThatNobodyListensOnIsAPluginThatIsGone) {
   EXPECT_THAT(step.remedy, HasSubstr("gantry-agent"));
 }
 
-TEST_F(WhyHere, AResourceThatNobodyRegisteredIsMissing) {
+TEST_F(NodeStepsTest, AResourceThatNobodyRegisteredIsMissing) {
   listen("gantry-gpu.sock");
   checkpoint(R"({"nvidia.com/mig-1g.10gb":["MIG-1"]})");
   EXPECT_THAT(registration().cause, HasSubstr("has not registered nvidia.com/gpu"));
 }
 
-TEST_F(WhyHere, AKubeletWithoutItsSocketTakesNoPlugins) {
+TEST_F(NodeStepsTest, AKubeletWithoutItsSocketTakesNoPlugins) {
   listen("gantry-gpu.sock");
   tree_.remove("var/lib/kubelet/device-plugins/kubelet.sock");
   EXPECT_THAT(registration().remedy, HasSubstr("restart kubelet"));
 }
 
-TEST_F(WhyHere, WhatTheKubeletGaveIsInItsRecord) {
+TEST_F(NodeStepsTest, WhatTheKubeletGaveIsInItsRecord) {
   const auto given = test::parsed(R"({"metadata":{"uid":"u1"}})");
   EXPECT_EQ(allocation_step(tree_.host(), kDirectory, given.root()).read,
             "c: GPU-1 of nvidia.com/gpu");
@@ -93,7 +93,7 @@ TEST_F(WhyHere, WhatTheKubeletGaveIsInItsRecord) {
   EXPECT_EQ(allocation_step(tree_.host(), kDirectory, given.root()).verdict, StepStatus::Unknown);
 }
 
-TEST_F(WhyHere, AGpuOfThePodThatFellIllIsTheReason) {
+TEST_F(NodeStepsTest, AGpuOfThePodThatFellIllIsTheReason) {
   const auto pod = test::parsed(R"({"metadata":{"uid":"u1"}})");
   const auto health = [&](const std::string& status, const std::string& message) {
     const auto node = test::parsed(R"({"metadata":{"name":"n"},"status":{"conditions":[{"type":

@@ -47,12 +47,12 @@ std::string_view id_in(std::string_view part, std::string_view wanted) {
 
 // The cgroup nearest to the root counts: a container that may create cgroups below its own could
 // give them the name of another container.
-struct Place {
+struct CgroupMatch {
   std::size_t depth = 0;
   std::string id;
 };
-std::optional<Place> place_in(std::string_view cgroups, std::string_view wanted) {
-  std::optional<Place> best;
+std::optional<CgroupMatch> place_in(std::string_view cgroups, std::string_view wanted) {
+  std::optional<CgroupMatch> best;
   for (const auto line : lines(cgroups)) {
     const auto path = line.find(":/");
     if (path == std::string_view::npos) continue;
@@ -61,7 +61,7 @@ std::optional<Place> place_in(std::string_view cgroups, std::string_view wanted)
       ++depth;
       const auto id = id_in(part, wanted);
       if (id.empty() || (best && best->depth <= depth)) continue;
-      best = Place{depth, std::string(id)};
+      best = CgroupMatch{depth, std::string(id)};
     }
   }
   return best;

@@ -55,8 +55,8 @@ Result<std::unique_ptr<ControlSocket>> ControlSocket::open(sys::Loop& loop, cons
   return made;
 }
 
-// Binds the socket under another name and restricts its mode first, so that nobody can connect
-// before that.
+// Binds the socket under another name and restricts its mode first, so that no process can connect
+// before.
 Status ControlSocket::listen() {
   const auto beside = path_ + ".new";
   GANTRY_TRY(const auto place, unix_address(beside));

@@ -19,7 +19,7 @@ struct LifeSign {
 
 // `lock`: the open lock file of this process.
 void write_life_sign(int lock, const ProcessRef& self);
-// The daemon ends on purpose: nobody needs to start it again.
+// The daemon ends on purpose: no program needs to start it again.
 void erase_life_sign(int lock);
 // nullopt if no daemon has run here, or the last one ended on purpose.
 std::optional<LifeSign> read_life_sign(const sys::Host& host);

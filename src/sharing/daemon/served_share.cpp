@@ -122,7 +122,7 @@ void ServedShare::show_limits() {
   for (std::uint32_t gpu = 0; gpu < gpu_count(); ++gpu) pages_.set_gpu(gpu, page_gpu(gpu));
   std::uint32_t flags = 0;
   if (gated_) flags |= FENCE_TIME_LIMITED;
-  if (share().unattached == policy::Unattached::Pass) flags |= FENCE_PASS_THROUGH;
+  if (share().unattached == policy::UnattachedPolicy::Pass) flags |= FENCE_PASS_THROUGH;
   if (share().context_memory == policy::ContextMemory::Free) flags |= FENCE_CONTEXT_FREE;
   pages_.set_flags(flags);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uses NVML's data about the shares' processes: memory that their ledgers do not count, and time
 // that they do not report.
+#include "base/core/unix_time.hpp"
 #include "sharing/daemon/peer_identity.hpp"
 #include "sharing/daemon/share_daemon.hpp"
 
@@ -20,12 +21,6 @@ constexpr policy::Time kWarmup = std::chrono::seconds(2);
 
 // A process that never rests is read as often as the others.
 constexpr int kMaxExtraReadings = 3;
-
-std::int64_t unix_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 std::optional<double> percent_of(const std::vector<const model::ProcessReading*>& processes) {
   std::optional<double> sum;
@@ -111,7 +106,7 @@ ShareDaemon::Processes ShareDaemon::note_processes(const model::GpuReading& gpu,
 }
 
 // Before a process attached to this daemon, and while this daemon did not run, the process had GPU
-// time that nobody could report.
+// time that it could not report.
 ShareDaemon::Processes ShareDaemon::settled(const model::GpuUuid& gpu, const ServedShare& share,
                                             const Processes& processes, policy::Time at) const {
   const auto seen = first_seen_.find(gpu);
@@ -274,7 +269,7 @@ void ShareDaemon::audit_share(ServedShare& share, std::uint32_t gpu, const Proce
 }
 
 void ShareDaemon::apply_finding(ServedShare& share, const policy::Finding& finding) {
-  const bool stops = finding.action == policy::Violation::Stop;
+  const bool stops = finding.action == policy::ViolationPolicy::Stop;
   if (finding.fresh) {
     log_.warning(share.name(), "share exceeds its limits",
                  {{"violation", policy::to_string(finding.offence)},

@@ -160,7 +160,7 @@ Status write_parts(const sys::Host& host, const ShareRecord& record) {
   GANTRY_CHECK(make_directory(fence));
   for (const auto mount_point : {"/cuda", "/nvml"}) GANTRY_CHECK(make_empty(fence + mount_point));
   const auto pass = fence + "/pass-through";
-  if (record.share.unattached == policy::Unattached::Pass) {
+  if (record.share.unattached == policy::UnattachedPolicy::Pass) {
     GANTRY_CHECK(make_empty(pass));
   } else {
     ::unlink(pass.c_str());

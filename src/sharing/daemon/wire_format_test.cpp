@@ -4,6 +4,7 @@
 // versions must write these lines and read them.
 #include "sharing/daemon/protocol.hpp"
 #include "sharing/daemon/share_record.hpp"
+#include "sharing/daemon/share_state_for_test.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -84,8 +85,8 @@ TEST(WireFormat, OfChanges) {
                    .percent = 50,
                    .excess = policy::Excess::Allowed,
                    .priority = policy::Priority::Low,
-                   .violation = policy::Violation::Stop,
-                   .unattached = policy::Unattached::Pass,
+                   .violation = policy::ViolationPolicy::Stop,
+                   .unattached = policy::UnattachedPolicy::Pass,
                    .context_memory = policy::ContextMemory::Free},
        .overcommit = policy::Overcommit::Allowed},
       R"({"ask":"set","name":"train","changes":{"memory":"20GiB","compute":"50%",)"
@@ -127,29 +128,8 @@ TEST(WireFormat, OfTheOtherRequests) {
 }
 
 TEST(WireFormat, OfStates) {
-  const std::vector<ShareState> states{
-      {.share = capped(),
-       .directory = "/run/gantry/shares/train/fence",
-       .held = true,
-       .refused = 3,
-       .gpus = {{.uuid = {"GPU-1"},
-                 .memory_total = 7,
-                 .memory_limit = UINT64_MAX,
-                 .memory_held = 5,
-                 .memory_used = 6,
-                 .part = 0.3,
-                 .used = 0.25,
-                 .measured = -1,
-                 .gate = "open",
-                 .busy = true,
-                 .unmanaged = {{.pid = 7, .memory_used = 8, .command = "other"}}}},
-       .processes = {{.pid = 9,
-                      .inner_pid = 1,
-                      .command = "a \"b\"",
-                      .gpus = {{.memory_held = 5, .launches = 8, .contexts = 1}}}},
-       .more_processes = 2,
-       .findings = {{.at_unix_ms = 5, .kind = "memory", .pid = 9, .text = "too much"}}},
-      {.share = weighted(), .directory = "/d"}};
+  const std::vector<ShareState> states{example_state(capped()),
+                                       {.share = weighted(), .directory = "/d"}};
   const auto text =
       line(R"({"ok":true,"shares":[{"share":)", kCapped,
            R"(,"directory":"/run/gantry/shares/train/fence","held":true,"refused":3,)"

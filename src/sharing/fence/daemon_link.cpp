@@ -36,7 +36,7 @@ constexpr uint64_t kUsageBytes =
 
 constexpr OwnSocket kNoSocket = {-1, 0};
 
-constexpr Host nobody() {
+constexpr Host no_host() {
   Host none{};
   none.limits = none.page = &nothing;
   none.socket = none.pending = kNoSocket;
@@ -190,7 +190,7 @@ void advance_handshake() {
 
 }  // namespace
 
-constinit Host host = nobody();
+constinit Host host = no_host();
 
 AttachResult attach() {
   const Guard guard(host.lock);
@@ -272,7 +272,7 @@ void reset_daemon_link_after_fork() {
   drop(host.socket);
   drop(host.pending);
   if (host.region != nullptr) munmap(host.region, kLimitsBytes + kUsageBytes);
-  host = nobody();
+  host = no_host();
 }
 
 void report(FenceEvent event, uint32_t gpu, uint32_t turn, uint64_t value) {

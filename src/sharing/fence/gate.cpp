@@ -253,24 +253,24 @@ void gate_exit(const Launch& launch) {
   if (full) wait_for_room(work);
 }
 
-void gate_before_wait(CUstream stream, Waited& waited) {
+void gate_before_wait(CUstream stream, WaitScope& waited) {
   StreamWork* work = find_stream_work(stream);
   if (work != nullptr)
     waited.on[waited.count++] = {work, work->done.load(std::memory_order_seq_cst)};
 }
 
-void gate_before_wait(CUcontext context, Waited& waited) {
+void gate_before_wait(CUcontext context, WaitScope& waited) {
   if (context == nullptr && real().cuCtxGetCurrent(&context) != CUDA_SUCCESS) return;
   waited.everywhere = true;
   for_each_stream_work([&](StreamWork& work) {
     const uint64_t done = work.done.load(std::memory_order_seq_cst);
     if (work.completed.load(std::memory_order_relaxed) == done) return;
-    if (waited.count < Waited::kMost && context_of(work) == context)
+    if (waited.count < WaitScope::kMaxStreams && context_of(work) == context)
       waited.on[waited.count++] = {&work, done};
   });
 }
 
-void gate_after_wait(const Waited& waited) {
+void gate_after_wait(const WaitScope& waited) {
   bool done[FENCE_MAX_GPUS] = {};
   for (uint32_t i = 0; i < waited.count; ++i) {
     StreamWork& work = *waited.on[i].work;

@@ -36,18 +36,18 @@ LaunchEntry gate_enter(Launch& launch);
 void gate_exit(const Launch& launch);
 
 // Around a wait for work: which work has ended if the wait succeeds.
-struct Waited {
-  static constexpr uint32_t kMost = 16;  // streams; the others are queried
+struct WaitScope {
+  static constexpr uint32_t kMaxStreams = 16;  // the others are queried
   uint32_t count = 0;
   bool everywhere = false;  // any GPU may be free afterwards
   struct {
     StreamWork* work;
     uint64_t done;
-  } on[kMost];
+  } on[kMaxStreams];
 };
-void gate_before_wait(CUstream stream, Waited& waited);
-void gate_before_wait(CUcontext context, Waited& waited);  // nullptr: the current one
-void gate_after_wait(const Waited& waited);
+void gate_before_wait(CUstream stream, WaitScope& waited);
+void gate_before_wait(CUcontext context, WaitScope& waited);  // nullptr: the current one
+void gate_after_wait(const WaitScope& waited);
 // For an event: it is unknown which work preceded it.
 void gate_after_event_sync();
 

@@ -27,7 +27,7 @@ void launch(CUstream stream, std::uint64_t nanoseconds, const void* graph = null
 }
 
 void synchronize(CUstream stream) {
-  Waited before;
+  WaitScope before;
   gate_before_wait(stream, before);
   if (real().cuStreamSynchronize(stream) == CUDA_SUCCESS) gate_after_wait(before);
 }

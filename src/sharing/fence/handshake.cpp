@@ -15,19 +15,19 @@
 namespace gantry::fence {
 namespace {
 
-struct Speaks {
+struct VersionMark {
   char words[sizeof FENCE_SPEAKS - 1];
   char version;
 };
 static_assert(FENCE_VERSION < 10, "one digit");
 
-constexpr Speaks speaks() {
-  Speaks made{};
+constexpr VersionMark version_mark() {
+  VersionMark made{};
   for (size_t i = 0; i < sizeof made.words; ++i) made.words[i] = FENCE_SPEAKS[i];
   made.version = static_cast<char>('0' + FENCE_VERSION);
   return made;
 }
-constexpr Speaks kSpeaks = speaks();
+constexpr VersionMark kVersionMark = version_mark();
 
 // A high number, away from programs that expect small descriptors; lower if the limit is low.
 int move_high(int fd) {
@@ -41,11 +41,11 @@ int move_high(int fd) {
   return fd;
 }
 
-enum class Connecting : uint8_t { Waits, AtOnce };  // if the daemon's backlog is full
+enum class ConnectMode : uint8_t { Waits, AtOnce };  // if the daemon's backlog is full
 
-int connect_to_daemon(Connecting how, uint64_t wait_ms, HandshakeResult& without) {
+int connect_to_daemon(ConnectMode how, uint64_t wait_ms, HandshakeResult& without) {
   without = HandshakeResult::No;
-  const int flags = how == Connecting::AtOnce ? SOCK_CLOEXEC | SOCK_NONBLOCK : SOCK_CLOEXEC;
+  const int flags = how == ConnectMode::AtOnce ? SOCK_CLOEXEC | SOCK_NONBLOCK : SOCK_CLOEXEC;
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET | flags, 0);
   if (fd < 0) return -1;
   const timeval most = {static_cast<time_t>(wait_ms / 1000),
@@ -71,7 +71,7 @@ int connect_to_daemon(Connecting how, uint64_t wait_ms, HandshakeResult& without
 }
 
 bool say_hello(int fd, FenceRole role) {
-  __asm__ volatile("" : : "r"(&kSpeaks));  // must be used, or the linker would drop it
+  __asm__ volatile("" : : "r"(&kVersionMark));  // must be used, or the linker would drop it
   const FenceHello hello{.magic = FENCE_MAGIC,
                          .version = FENCE_VERSION,
                          .role = static_cast<uint32_t>(role),
@@ -173,7 +173,7 @@ void hang_up(const Handshake& said) {
 
 HandshakeResult perform_handshake(FenceRole role, uint64_t wait_ms, Handshake& said) {
   HandshakeResult answer{};
-  const int socket = connect_to_daemon(Connecting::Waits, wait_ms, answer);
+  const int socket = connect_to_daemon(ConnectMode::Waits, wait_ms, answer);
   if (socket < 0) return answer;
   if (!say_hello(socket, role)) {
     close(socket);
@@ -186,7 +186,7 @@ HandshakeResult perform_handshake(FenceRole role, uint64_t wait_ms, Handshake& s
 }
 
 int start_handshake(FenceRole role, HandshakeResult& answer) {
-  const int socket = connect_to_daemon(Connecting::AtOnce, 1, answer);
+  const int socket = connect_to_daemon(ConnectMode::AtOnce, 1, answer);
   if (socket < 0) return -1;
   answer = HandshakeResult::Pending;
   if (say_hello(socket, role)) return socket;

@@ -80,11 +80,11 @@ uint64_t sum(uint32_t gpu, Count what) {
 }
 
 // The request: memory, or room for one more context, for a call that is about to begin.
-enum class Begins : uint8_t { Nothing, Call };
-struct Wish {
+enum class CallStart : uint8_t { Nothing, Call };
+struct MemoryRequest {
   uint64_t bytes;
   uint32_t contexts;
-  Begins begins;
+  CallStart begins;
 };
 
 void show_contexts(uint32_t gpu, FenceUsageRow& own) {
@@ -104,24 +104,24 @@ bool is_close(uint64_t used, uint64_t limit) {
 }
 
 // Adds before it sums: of two requests that fit only alone, at most one succeeds.
-Fit try_reserve(uint32_t gpu, const Wish& wish, Care care) {
+Fit try_reserve(uint32_t gpu, const MemoryRequest& request, Care care) {
   const Guard guard(process_counts.lock);
   FenceUsageRow& own = own_row(gpu);
-  process_counts.pending[gpu] += wish.bytes;
-  process_counts.contexts[gpu] += wish.contexts;
+  process_counts.pending[gpu] += request.bytes;
+  process_counts.contexts[gpu] += request.contexts;
   __atomic_store_n(&own.pending, process_counts.pending[gpu], __ATOMIC_SEQ_CST);
-  if (wish.contexts != 0) show_contexts(gpu, own);
+  if (request.contexts != 0) show_contexts(gpu, own);
   const uint64_t limit = limit_of(gpu);
   const uint64_t used = limit == UINT64_MAX ? 0 : sum(gpu, Count::HeldAndPending);
   Fit fit = used <= limit ? Fit::Yes : Fit::No;
   if (fit == Fit::Yes && care == Care::WhenClose && is_close(used, limit) && is_reading_due(gpu))
     fit = Fit::Close;
-  process_counts.pending[gpu] -= wish.bytes;
+  process_counts.pending[gpu] -= request.bytes;
   if (fit == Fit::Yes) {
-    process_counts.held[gpu] += wish.bytes;
-    if (wish.begins == Begins::Call) begin_call(gpu, own);
-  } else if (wish.contexts != 0) {
-    process_counts.contexts[gpu] -= wish.contexts;
+    process_counts.held[gpu] += request.bytes;
+    if (request.begins == CallStart::Call) begin_call(gpu, own);
+  } else if (request.contexts != 0) {
+    process_counts.contexts[gpu] -= request.contexts;
     show_contexts(gpu, own);
   }
   show(gpu, own);
@@ -157,20 +157,20 @@ class SlowPath {
   uint32_t mine_;
 };
 
-uint64_t worth(uint32_t gpu, const Wish& wish) {
+uint64_t worth(uint32_t gpu, const MemoryRequest& request) {
   const FenceLimits& share = limits();
   const bool free = (__atomic_load_n(&share.flags, __ATOMIC_RELAXED) & FENCE_CONTEXT_FREE) != 0;
-  if (wish.contexts == 0 || free) return wish.bytes;
-  return saturating_add(wish.bytes,
+  if (request.contexts == 0 || free) return request.bytes;
+  return saturating_add(request.bytes,
                         __atomic_load_n(&share.gpu[gpu].context_estimate, __ATOMIC_RELAXED));
 }
 
 // Refuses if there is no room even if all concurrent requests were refused; otherwise waits for
 // them. Does not wait forever for a process that was stopped in the middle of a request, or lies.
-bool reserve_in_turn(uint32_t gpu, const Wish& wish, uint64_t until) {
+bool reserve_in_turn(uint32_t gpu, const MemoryRequest& request, uint64_t until) {
   const SlowPath alone(until);
-  while (try_reserve(gpu, wish, Care::Never) != Fit::Yes) {
-    if (saturating_add(sum(gpu, Count::Held), worth(gpu, wish)) > limit_of(gpu)) return false;
+  while (try_reserve(gpu, request, Care::Never) != Fit::Yes) {
+    if (saturating_add(sum(gpu, Count::Held), worth(gpu, request)) > limit_of(gpu)) return false;
     if (monotonic_ns() > until) return false;
     sched_yield();
   }
@@ -179,26 +179,27 @@ bool reserve_in_turn(uint32_t gpu, const Wish& wish, uint64_t until) {
 
 // Refused by the host's last measurement. The usage may be lower by now, or the host may have
 // measured a new context.
-bool reserve_after_look(uint32_t gpu, const Wish& wish, uint64_t begin, uint64_t until) {
+bool reserve_after_look(uint32_t gpu, const MemoryRequest& request, uint64_t begin,
+                        uint64_t until) {
   if (overhead(gpu) == 0) return false;
-  if (saturating_add(in_ledgers(gpu, Count::Held), wish.bytes) > limit_of(gpu)) return false;
+  if (saturating_add(in_ledgers(gpu, Count::Held), request.bytes) > limit_of(gpu)) return false;
   wait_for_reading(gpu, begin);
-  if (reserve_in_turn(gpu, wish, until)) return true;
-  return wait_for_contexts(gpu) && reserve_in_turn(gpu, wish, until);
+  if (reserve_in_turn(gpu, request, until)) return true;
+  return wait_for_contexts(gpu) && reserve_in_turn(gpu, request, until);
 }
 
-bool reserve_wish(uint32_t gpu, const Wish& wish) {
+bool reserve_request(uint32_t gpu, const MemoryRequest& request) {
   if (!counts(gpu)) return true;
   if (is_daemon_stale()) reattach();
-  if (wish.bytes > limit_of(gpu)) return false;
-  const Fit fit = try_reserve(gpu, wish, Care::WhenClose);
+  if (request.bytes > limit_of(gpu)) return false;
+  const Fit fit = try_reserve(gpu, request, Care::WhenClose);
   if (fit == Fit::Yes) return true;
   const uint64_t begin = monotonic_ns();
   const uint64_t until = begin + kLockPatienceNs;
   if (fit == Fit::Close) wait_for_reading(gpu, begin);
-  if (reserve_in_turn(gpu, wish, until)) return true;
-  if (reclaim(gpu) && reserve_in_turn(gpu, wish, until)) return true;
-  return reserve_after_look(gpu, wish, begin, until);
+  if (reserve_in_turn(gpu, request, until)) return true;
+  if (reclaim(gpu) && reserve_in_turn(gpu, request, until)) return true;
+  return reserve_after_look(gpu, request, begin, until);
 }
 
 }  // namespace
@@ -219,18 +220,18 @@ void MemoryCall::end() {
 }
 
 bool reserve(uint32_t gpu, uint64_t bytes) {
-  return bytes == 0 || reserve_wish(gpu, {bytes, 0, Begins::Nothing});
+  return bytes == 0 || reserve_request(gpu, {bytes, 0, CallStart::Nothing});
 }
 
 bool reserve(uint32_t gpu, uint64_t bytes, MemoryCall& call) {
   if (!counts(gpu)) return true;
-  if (!reserve_wish(gpu, {bytes, 0, Begins::Call})) return false;
+  if (!reserve_request(gpu, {bytes, 0, CallStart::Call})) return false;
   call.gpu_ = gpu;
   return true;
 }
 
 bool reserve_context(uint32_t gpu) {
-  if (!reserve_wish(gpu, {0, 1, Begins::Nothing})) return false;
+  if (!reserve_request(gpu, {0, 1, CallStart::Nothing})) return false;
   if (!counts(gpu)) return true;
   const Guard guard(process_counts.lock);
   process_counts.pending[gpu] += kBeingMade;

@@ -13,11 +13,11 @@ constexpr uint64_t kWaitNs = 20000000;
 constexpr uint64_t kContextWaitNs = 60000000;  // a new context is not visible at once
 constexpr uint64_t kStepNs = 200000;
 
-struct Looks {
+struct MeasurementTimes {
   uint64_t waited_ns;  // when a thread last waited for a measurement
   uint64_t changed_ns[FENCE_MAX_GPUS];
 };
-constinit Looks looks{};
+constinit MeasurementTimes looks{};
 
 bool is_free() {
   return (__atomic_load_n(&limits().flags, __ATOMIC_RELAXED) & FENCE_CONTEXT_FREE) != 0;

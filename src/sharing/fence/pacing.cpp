@@ -29,9 +29,9 @@ uint32_t cap_of(uint32_t gpu) {
   return __atomic_load_n(&daemon_page().gpu[gpu].cap_percent, __ATOMIC_RELAXED);
 }
 
-// A daemon's gate is for all processes of the share together. Without a daemon nobody divides the
-// time among them, so each busy one takes the same part. Nobody clears the row of one that has
-// ended either, so the others then take less than they might.
+// A daemon's gate is for all processes of the share together. Without a daemon no program divides
+// the time among them, so each busy one takes the same part. No program clears the row of one that
+// has ended either, so the others then take less than they might.
 double own_part(uint32_t gpu) {
   if (!has_own_gates()) return cap_of(gpu) / 100.0;
   uint32_t busy = 0;

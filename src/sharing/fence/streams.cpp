@@ -18,7 +18,7 @@ using detail::streams;
 namespace {
 
 // This thread's last lookups. Valid for one generation of streams.
-struct Remembered {
+struct StreamLookupCache {
   uint64_t generation;
   StreamWork* legacy;
   StreamWork* per_thread;
@@ -27,14 +27,14 @@ struct Remembered {
     StreamWork* work;
   } way[8];
 };
-thread_local constinit Remembered remembered{};
+thread_local constinit StreamLookupCache remembered{};
 
 bool is_default(CUstream stream) {
   return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
 }
 
-Remembered& up_to_date() {
-  Remembered& mine = remembered;
+StreamLookupCache& up_to_date() {
+  StreamLookupCache& mine = remembered;
   const uint64_t now = streams.generation.load(std::memory_order_acquire);
   if (__builtin_expect(mine.generation != now, 0)) {
     mine = {};
@@ -212,7 +212,7 @@ ContextScope::~ContextScope() {
 }
 
 StreamWork* stream_work(CUstream stream) {
-  Remembered& mine = up_to_date();
+  StreamLookupCache& mine = up_to_date();
   if (__builtin_expect(is_default(stream), 0)) {
     StreamWork*& known = stream == CU_STREAM_LEGACY ? mine.legacy : mine.per_thread;
     if (known == nullptr) known = look_up(stream);

@@ -21,7 +21,7 @@ CUresult synced(CUresult result) {
 template <class On, class Call>
 CUresult waited(On on, Call call) {
   if (!time_limited()) return call();
-  Waited before;
+  WaitScope before;
   gate_before_wait(on, before);
   const CUresult result = call();
   if (result == CUDA_SUCCESS) gate_after_wait(before);

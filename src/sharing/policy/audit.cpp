@@ -77,7 +77,7 @@ std::optional<Observation> past_fence(const Share& share, const AuditInput& seen
                                       const AuditThresholds& pace) {
   auto pids = unattached(seen);
   if (pids.empty()) return std::nullopt;
-  const bool expected = share.unattached == Unattached::Pass;
+  const bool expected = share.unattached == UnattachedPolicy::Pass;
   auto text = fmt::format("share {}: {} on {} not behind the fence, {}", share.name, names(pids),
                           seen.gpu.text,
                           expected ? "which its policy allows: only the audit limits it"
@@ -156,11 +156,11 @@ AuditResult audit(const Share& share, const AuditInput& seen, AuditState& state,
     suspicion.last = now;
     if (now - *suspicion.first < evidence->grace) continue;
     const bool stop =
-        evidence->severity == Severity::Violation && share.violation == Violation::Stop;
+        evidence->severity == Severity::Violation && share.violation == ViolationPolicy::Stop;
     look.findings.push_back({.offence = evidence->offence,
                              .severity = evidence->severity,
                              .fresh = !suspicion.told,
-                             .action = stop ? Violation::Stop : Violation::Report,
+                             .action = stop ? ViolationPolicy::Stop : ViolationPolicy::Report,
                              .pids = std::move(evidence->pids),
                              .since = *suspicion.first,
                              .text = std::move(evidence->text)});

@@ -61,7 +61,7 @@ struct Finding {
   ViolationKind offence = ViolationKind::MemoryLimit;
   Severity severity = Severity::Warning;
   bool fresh = false;  // for the log: this reading is the first to report it
-  Violation action = Violation::Report;
+  ViolationPolicy action = ViolationPolicy::Report;
   std::vector<std::uint32_t> pids;  // the processes to stop
   Time since{0};
   std::string text;  // what, how much, which processes

@@ -82,13 +82,13 @@ TEST_F(Audit, AProcessPastTheFenceIsSeenWithinASecond) {
 }
 
 TEST_F(Audit, WherePolicyLetsItPassItIsOnlyTold) {
-  share.unattached = Unattached::Pass;
-  share.violation = Violation::Stop;
+  share.unattached = UnattachedPolicy::Pass;
+  share.violation = ViolationPolicy::Stop;
   process(2, 300 << 20, false);
   const auto found = first_within(1s);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->severity, Severity::Warning);
-  EXPECT_EQ(found->action, Violation::Report);
+  EXPECT_EQ(found->action, ViolationPolicy::Report);
 }
 
 TEST_F(Audit, TimeThatIsNotToldIsSeenWithinThreeSeconds) {
@@ -115,16 +115,16 @@ TEST_F(Audit, MoreThanTheCapIsSeenEvenIfTold) {
 
 TEST_F(Audit, OneLongKernelIsOverTheCapAndNotStopped) {
   process(1, 1 * kGiB);
-  share.violation = Violation::Stop;
+  share.violation = ViolationPolicy::Stop;
   seen.driver_percent = 100;
   seen.charged_percent = 100;
   seen.overstayed = 2s;
   const auto found = first_within(3s);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->offence, ViolationKind::OverCap);
-  EXPECT_EQ(found->action, Violation::Report);
+  EXPECT_EQ(found->action, ViolationPolicy::Report);
   seen.overstayed = 40s;
-  EXPECT_EQ(audit(share, seen, state, now).findings.front().action, Violation::Stop);
+  EXPECT_EQ(audit(share, seen, state, now).findings.front().action, ViolationPolicy::Stop);
 }
 
 TEST_F(Audit, WithoutALimitOfTimeThereIsNoneToBreak) {
@@ -137,19 +137,19 @@ TEST_F(Audit, WithoutALimitOfTimeThereIsNoneToBreak) {
 
 TEST_F(Audit, AVeryLongKernelIsToldAndNeverStopped) {
   process(1, 1 * kGiB);
-  share.violation = Violation::Stop;
+  share.violation = ViolationPolicy::Stop;
   seen.overstayed = 5s;
   const auto found = first_within(1s);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->offence, ViolationKind::Overstay);
-  EXPECT_EQ(found->action, Violation::Report);
+  EXPECT_EQ(found->action, ViolationPolicy::Report);
 }
 
 TEST_F(Audit, PolicyDecidesWhetherItIsStopped) {
   process(1, 11 * kGiB);
-  EXPECT_EQ(first_within(1s)->action, Violation::Report);
-  share.violation = Violation::Stop;
-  EXPECT_EQ(audit(share, seen, state, now).findings.front().action, Violation::Stop);
+  EXPECT_EQ(first_within(1s)->action, ViolationPolicy::Report);
+  share.violation = ViolationPolicy::Stop;
+  EXPECT_EQ(audit(share, seen, state, now).findings.front().action, ViolationPolicy::Stop);
 }
 
 TEST_F(Audit, IsToldOnceAndOverOnlyWhenGoneForAWhile) {

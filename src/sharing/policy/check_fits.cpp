@@ -17,7 +17,7 @@ Status fits_alone(const Share& share, const GpuCapacity& card) {
 }
 
 // The committed amount of one resource of a GPU: time or memory.
-struct Promises {
+struct Commitment {
   std::uint64_t own = 0;     // of the share that is added
   std::uint64_t before = 0;  // of the one that it replaces
   std::uint64_t others = 0;
@@ -30,8 +30,8 @@ struct Promises {
 };
 
 template <typename Part>
-Promises promises_of(const Share& added, std::span<const Share> present, const Part& part) {
-  Promises promises{.own = part(added)};
+Commitment promises_of(const Share& added, std::span<const Share> present, const Part& part) {
+  Commitment promises{.own = part(added)};
   for (const auto& share : present) {
     const auto has = part(share);
     if (share.name == added.name) {

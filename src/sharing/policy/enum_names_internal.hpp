@@ -15,9 +15,9 @@ namespace gantry::policy {
 template <class E>
 inline constexpr std::array<std::string_view, 0> kEnumNames{};  // in the order of the enumerators
 template <>
-inline constexpr std::array<std::string_view, 2> kEnumNames<Violation>{"report", "stop"};
+inline constexpr std::array<std::string_view, 2> kEnumNames<ViolationPolicy>{"report", "stop"};
 template <>
-inline constexpr std::array<std::string_view, 2> kEnumNames<Unattached>{"refuse", "pass"};
+inline constexpr std::array<std::string_view, 2> kEnumNames<UnattachedPolicy>{"refuse", "pass"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<ContextMemory>{"counted", "free"};
 template <>
@@ -32,9 +32,9 @@ inline constexpr std::array<std::string_view, 3> kEnumNames<Priority>{"low", "no
 template <class E>
 inline constexpr std::string_view kEnumLabel{};
 template <>
-inline constexpr std::string_view kEnumLabel<Violation> = "policy";
+inline constexpr std::string_view kEnumLabel<ViolationPolicy> = "policy";
 template <>
-inline constexpr std::string_view kEnumLabel<Unattached> = "unattached";
+inline constexpr std::string_view kEnumLabel<UnattachedPolicy> = "unattached";
 template <>
 inline constexpr std::string_view kEnumLabel<ContextMemory> = "context-memory";
 template <>

@@ -36,10 +36,10 @@ Status change_time(const ShareChanges& changes, Share& share) {
 
 }  // namespace
 
-std::string_view to_string(Violation value) {
+std::string_view to_string(ViolationPolicy value) {
   return enum_name(value);
 }
-std::string_view to_string(Unattached value) {
+std::string_view to_string(UnattachedPolicy value) {
   return enum_name(value);
 }
 std::string_view to_string(ContextMemory value) {

@@ -16,15 +16,18 @@
 
 namespace gantry::policy {
 
-enum class Violation : std::uint8_t { Report, Stop };       // a tenant exceeds its limits
-enum class Unattached : std::uint8_t { Refuse, Pass };      // the fence cannot attach: cuInit fails
+enum class ViolationPolicy : std::uint8_t { Report, Stop };  // a tenant exceeds its limits
+enum class UnattachedPolicy : std::uint8_t {
+  Refuse,
+  Pass
+};                                                          // the fence cannot attach: cuInit fails
 enum class ContextMemory : std::uint8_t { Counted, Free };  // contexts and modules
 enum class Backend : std::uint8_t { Auto, Fence, Mps, Mig, TimeSlicing };
 
 // "report", "stop"; "refuse", "pass"; "counted", "free"; "auto", "fence", "mps", "mig",
 // "time-slicing"; "cap", "work-conserving"; "low", "normal", "high".
-std::string_view to_string(Violation value);
-std::string_view to_string(Unattached value);
+std::string_view to_string(ViolationPolicy value);
+std::string_view to_string(UnattachedPolicy value);
 std::string_view to_string(ContextMemory value);
 std::string_view to_string(Backend value);
 std::string_view to_string(Excess value);
@@ -51,8 +54,8 @@ struct Share {
   std::optional<MemoryLimit> memory;  // none: no limit
   TimePolicy time_policy;             // percentage or weight, cap, priority
   bool time_limited = false;          // a percentage or a weight was requested
-  Violation violation = Violation::Report;
-  Unattached unattached = Unattached::Refuse;
+  ViolationPolicy violation = ViolationPolicy::Report;
+  UnattachedPolicy unattached = UnattachedPolicy::Refuse;
   ContextMemory context_memory = ContextMemory::Counted;
   Backend backend = Backend::Auto;
   bool operator==(const Share&) const = default;
@@ -66,8 +69,8 @@ struct ShareChanges {
   std::optional<std::uint32_t> weight;              // instead of a percentage
   std::optional<Excess> excess;
   std::optional<Priority> priority;
-  std::optional<Violation> violation;
-  std::optional<Unattached> unattached;
+  std::optional<ViolationPolicy> violation;
+  std::optional<UnattachedPolicy> unattached;
   std::optional<ContextMemory> context_memory;
   std::optional<Backend> backend;
   bool operator==(const ShareChanges&) const = default;

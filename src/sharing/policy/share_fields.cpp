@@ -156,9 +156,10 @@ constexpr std::array kFields{
     field<&ShareChanges::weight, parse_weight, print_weight>("weight", &ShareText::weight),
     choice<Excess, &ShareChanges::excess>("excess", &ShareText::excess),
     choice<Priority, &ShareChanges::priority>("priority", &ShareText::priority),
-    spelt(choice<Violation, &ShareChanges::violation>("on-violation", &ShareText::on_violation),
-          "on_violation", "onViolation"),
-    choice<Unattached, &ShareChanges::unattached>("unattached", &ShareText::unattached),
+    spelt(
+        choice<ViolationPolicy, &ShareChanges::violation>("on-violation", &ShareText::on_violation),
+        "on_violation", "onViolation"),
+    choice<UnattachedPolicy, &ShareChanges::unattached>("unattached", &ShareText::unattached),
     spelt(choice<ContextMemory, &ShareChanges::context_memory>("context-memory",
                                                                &ShareText::context_memory),
           "context_memory", "contextMemory"),

@@ -68,7 +68,7 @@ TEST(Share, WithoutWordsHasNoLimits) {
   EXPECT_FALSE(share.memory);
   EXPECT_FALSE(share.time_limited);
   EXPECT_TRUE(share.gpus.empty());
-  EXPECT_EQ(share.unattached, Unattached::Refuse);
+  EXPECT_EQ(share.unattached, UnattachedPolicy::Refuse);
   EXPECT_EQ(share.context_memory, ContextMemory::Counted);
 }
 
@@ -129,8 +129,9 @@ TEST(Share, ChangesOfFlagsAreOnlyThoseThatAreGiven) {
   EXPECT_EQ(
       *parse_changes({.gpus = "any", .memory = "none", .compute = "none"}),
       (ShareChanges{.gpus = std::vector<model::GpuUuid>{}, .memory = MemoryLimit{}, .percent = 0}));
-  EXPECT_EQ(*parse_changes({.weight = "5", .excess = "cap", .on_violation = "stop"}),
-            (ShareChanges{.weight = 5, .excess = Excess::Refused, .violation = Violation::Stop}));
+  EXPECT_EQ(
+      *parse_changes({.weight = "5", .excess = "cap", .on_violation = "stop"}),
+      (ShareChanges{.weight = 5, .excess = Excess::Refused, .violation = ViolationPolicy::Stop}));
   EXPECT_THAT(parse_changes({.context_memory = "all"}).error().text(),
               HasSubstr("context-memory `all`"));
 }

@@ -92,8 +92,8 @@ class TurnScheduler {
   // GPU time that the tenant used without being charged (Meter finds it).
   void charge(TenantId id, Time unreported, Time now);
   void tick(Time now);
-  // Until now nobody called, although gates had to change: the tenants controlled themselves, so
-  // none is charged and none saves.
+  // Until now there was no call, although gates had to change: the tenants controlled themselves,
+  // so none is charged and none saves.
   void resume(Time now);
 
   // The gates that changed since the last call; shut ones first.
@@ -141,7 +141,7 @@ class TurnScheduler {
   // The state that all gates depend on.
   struct GpuSituation {
     std::optional<Priority> express;  // the highest priority among them
-    bool quiet = true;                // nobody is busy
+    bool quiet = true;                // no tenant is busy
     bool expected = false;            // a tenant that would be express was here a moment ago
   };
 

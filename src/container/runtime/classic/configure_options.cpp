@@ -15,7 +15,6 @@ namespace {
 using model::Capability;
 
 constexpr std::size_t kMaxArguments = 4096;
-constexpr std::uint64_t kMaxImexChannel = 1048575;
 
 enum class ValueKind : std::uint8_t { Nothing, Value, PerhapsValue };
 
@@ -82,9 +81,9 @@ Status add_requirement(ConfigureOptions& options, std::string_view value) {
 Status add_imex_channel(ConfigureOptions& options, std::string_view value) {
   for (auto each : split(value, ',')) {
     const auto channel = parse_u64(trim(each));
-    if (!channel || *channel > kMaxImexChannel) {
+    if (!channel || *channel > model::kMaxImexChannel) {
       return input_error(
-          fmt::format("--imex-channel={}: channels are 0 to {}", value, kMaxImexChannel));
+          fmt::format("--imex-channel={}: channels are 0 to {}", value, model::kMaxImexChannel));
     }
     options.request.imex_channels.push_back(static_cast<std::uint32_t>(*channel));
   }

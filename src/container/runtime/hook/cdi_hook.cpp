@@ -77,9 +77,9 @@ std::optional<Flag> flag_of(std::string_view word) {
   return Flag{word.substr(0, equals), word.substr(equals + 1)};
 }
 
-class Words {
+class ArgumentReader {
  public:
-  explicit Words(const std::vector<std::string_view>& words) : words_(words) {}
+  explicit ArgumentReader(const std::vector<std::string_view>& words) : words_(words) {}
   bool done() const { return at_ >= words_.size(); }
   std::string_view next() { return words_[at_++]; }
   // The flag's value: after "=", or the next word.
@@ -93,7 +93,7 @@ class Words {
   std::size_t at_ = 0;
 };
 
-void take_hook_flag(const CdiHook& hook, const Flag& flag, Words& words, Call& call) {
+void take_hook_flag(const CdiHook& hook, const Flag& flag, ArgumentReader& words, Call& call) {
   const bool known = flag.name == kSpec ||
                      std::find(hook.flags.begin(), hook.flags.end(), flag.name) != hook.flags.end();
   if (known) {
@@ -105,7 +105,7 @@ void take_hook_flag(const CdiHook& hook, const Flag& flag, Words& words, Call& c
 
 Call parse(const std::vector<std::string_view>& list) {
   Call call;
-  Words words(list);
+  ArgumentReader words(list);
   const CdiHook* hook = nullptr;
   while (!words.done()) {
     const auto word = words.next();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fence: in a container of a share, mounts the fence over every libcuda and libnvidia-ml of the
 // image: its forward-compatibility libraries, its own driver, and the files of its search path.
+#include "base/sys/descriptor.hpp"
 #include "base/sys/open_in_root.hpp"
 #include "container/fence_mount/driver_libraries.hpp"
 #include "container/rootfs/mount.hpp"
@@ -8,7 +9,6 @@
 #include "container/runtime/hook/register_with_share_daemon.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <fmt/format.h>
 
@@ -29,19 +29,12 @@ Result<sys::UniqueFd> open_ours(const HookArguments& arguments, std::string_view
   return fd;
 }
 
-bool same_file(int a, int b) {
-  struct stat one {
-  }, other{};
-  return ::fstat(a, &one) == 0 && ::fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
-         one.st_ino == other.st_ino;
-}
-
 // If the image replaces the file in the meantime, the mount only covers another file of the image.
 Status cover(const rootfs::Root& root, const std::vector<std::string>& places, int ours,
              const std::vector<std::uint64_t>& avoid) {
   for (const auto& place : places) {
     const auto there = root.open(place, O_PATH);
-    if (!there.ok() || same_file(there->get(), ours)) continue;
+    if (!there.ok() || sys::same_file(there->get(), ours)) continue;
     auto bound = rootfs::bind(root, ours, place, {.avoid = &avoid});
     if (!bound.ok()) return std::move(bound).in(fmt::format("the fence over {}", place));
   }

@@ -95,7 +95,7 @@ Status fit_to_root(Injector& injector, const std::string& bundle, const oci::Con
     const auto changed = change_root(*root, volumes, injection, settings, injection.notes);
     if (!changed.ok()) GANTRY_CHECK(mount_instead(injector, changed.error(), injection));
   }
-  Volumes::Remarks remarks;
+  Volumes::VolumeNotes remarks;
   GANTRY_CHECK(volumes.remove_impossible_mounts(injection.edits.mounts, remarks));
   append(injection.notes, std::move(remarks.notes));
   append(injection.decision.warnings, std::move(remarks.warnings));

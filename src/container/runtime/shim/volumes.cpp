@@ -155,7 +155,7 @@ std::string Volumes::remedy(const std::vector<RefusedMount>& directories) {
 
 // Looks at each path once, because anyone who can write to a volume may exchange its files.
 Status Volumes::remove_impossible_mounts(std::vector<model::MountEdit>& mounts,
-                                         Remarks& remarks) const {
+                                         VolumeNotes& remarks) const {
   if (volumes_.empty() && !read_only_root_) return {};
   std::vector<model::MountEdit> kept;
   std::vector<RefusedMount> removed;

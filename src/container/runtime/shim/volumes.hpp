@@ -25,7 +25,7 @@ class Volumes {
   // The mount point of the volume that a path leads into; "" if there is none.
   std::string over(std::string_view path) const;
 
-  struct Remarks {
+  struct VolumeNotes {
     std::vector<std::string> notes, warnings;
   };
   // Removes mounts whose mount points would be created in a volume, with a note for each, and
@@ -33,7 +33,8 @@ class Volumes {
   // mount point in a root that cannot be written, with a warning. Denied if a directory of the
   // driver's libraries can be mounted nowhere else, because a container cannot use a GPU without
   // it.
-  Status remove_impossible_mounts(std::vector<model::MountEdit>& mounts, Remarks& remarks) const;
+  Status remove_impossible_mounts(std::vector<model::MountEdit>& mounts,
+                                  VolumeNotes& remarks) const;
 
  private:
   struct Volume {

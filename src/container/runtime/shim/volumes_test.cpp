@@ -57,7 +57,7 @@ class VolumesTest : public ::testing::Test {
     return status.ok() ? Error(Errc::Internal, "not refused") : status.error();
   }
   test::Tree tree_;
-  Volumes::Remarks remarks_;
+  Volumes::VolumeNotes remarks_;
 };
 
 TEST_F(VolumesTest, FollowsTheImagesLinks) {
