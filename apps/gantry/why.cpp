@@ -105,7 +105,8 @@ void add_why(CLI::App& app, Context& context, Action& chosen) {
   auto* why =
       app.add_subcommand("why",
                          "Say why a pod or a container has no GPU: the first broken step and its "
-                         "remedy. Exit status: 0 nothing is broken, 1 a step is broken");
+                         "remedy. Exit status: 0 no step is broken (a step marked `look` is "
+                         "doubtful), 1 a step is broken");
   why->require_subcommand(1);
   add_pod(*why, flags, context, chosen);
   auto* containers = why->add_subcommand("container", "Check a container of this node");
