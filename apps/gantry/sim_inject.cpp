@@ -306,7 +306,7 @@ Result<int> show_state(Context& context) {
                    : "-",
                instances_word(gpu, now)});
   }
-  fmt::print(context.out, "{}", table.text());
+  fmt::print(context.out, "{}", table.text(context.columns));
   for (std::uint32_t i = 0; i < state.fault_count && i < GANTRY_SIM_MAX_FAULTS; ++i) {
     const auto& fault = state.fault[i];
     fmt::print(context.out, "{}{} returns {} after {} ms, every {}\n", i == 0 ? "\n" : "",
