@@ -26,6 +26,7 @@ std::string json_text(const Registry& registry) {
     items.empty() ? out.array(name, items, write) : out.rows(name, items, write);
   };
   out.object([&] {
+    out.member("schema", kFirstSchema);
     list("devices", registry.devices(), [&](const auto& device) {
       out.object([&] {
         out.member("name", device.first);

@@ -3,6 +3,7 @@
 
 #include "base/core/text.hpp"
 #include "base/json/writer.hpp"
+#include "gantry/command.hpp"
 #include "gantry/table.hpp"
 #include "gantry/terminal.hpp"
 
@@ -150,6 +151,7 @@ std::string explanation_text(const Explanation& explanation, std::size_t width) 
 std::string explanation_json(const Explanation& explanation) {
   json::Writer out;
   out.object([&] {
+    out.member("schema", kFirstSchema);
     runtime::write_members(out, explanation.record);
     out.member("created", explanation.created);
     out.member("failure",

@@ -26,6 +26,7 @@ struct ShareExplainOptions {
 
 void write_json(json::Writer& out, const backend::BackendInfo& facts, const std::string& chosen) {
   out.object([&] {
+    out.member("schema", kFirstSchema);
     out.member("backend", facts.name);
     out.member("here", facts.here);
     out.member("why", facts.why);

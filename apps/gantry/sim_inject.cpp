@@ -263,6 +263,7 @@ std::string state_json(const sim::StateFile& file, const gantry_sim_state& state
                          std::min<std::size_t>(state.fault_count, GANTRY_SIM_MAX_FAULTS));
   json::Writer out(json::Layout::Indented);
   out.object([&] {
+    out.member("schema", kFirstSchema);
     out.member("machine", machine.name);
     out.member("driver_loaded", state.driver_unloaded == 0);
     out.member("events", state.event_sequence);

@@ -12,6 +12,8 @@
 namespace gantry::explain {
 namespace {
 
+constexpr int kSchema = 1;  // of the JSON document
+
 // Text from pods is shortened: an environment variable may have megabytes.
 std::string shown(std::string_view text) {
   constexpr std::size_t kMost = 800;
@@ -85,6 +87,7 @@ std::string to_json(const Explanation& explanation) {
     out.member(name, step == nullptr ? std::nullopt : std::optional(shown(step->id)));
   };
   out.object([&] {
+    out.member("schema", kSchema);
     out.member("subject", shown(explanation.subject));
     first_id("broken", StepStatus::Failed);
     first_id("look", StepStatus::Warning);
