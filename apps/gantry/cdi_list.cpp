@@ -3,6 +3,7 @@
 #include "base/json/writer.hpp"
 #include "container/cdi/registry.hpp"
 #include "gantry/cdi.hpp"
+#include "gantry/terminal.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -25,6 +26,7 @@ std::string json_text(const Registry& registry) {
     items.empty() ? out.array(name, items, write) : out.rows(name, items, write);
   };
   out.object([&] {
+    out.member("schema", kFirstSchema);
     list("devices", registry.devices(), [&](const auto& device) {
       out.object([&] {
         out.member("name", device.first);
@@ -47,14 +49,16 @@ std::string json_text(const Registry& registry) {
   return out.text() + "\n";
 }
 
-void print_troubles(const Registry& registry, std::FILE* err) {
+void print_troubles(const Registry& registry, const Context& context) {
+  std::string text;
   for (const auto& file : registry.rejected()) {
-    fmt::print(err, "{} is not loaded: {}\n", file.path, file.why);
+    text += fmt::format("{} is not loaded: {}\n", file.path, file.why);
   }
   for (const auto& conflict : registry.conflicts()) {
-    fmt::print(err, "{} is defined by {} and {}: engines use neither. Remove one.\n", conflict.name,
-               conflict.first, conflict.second);
+    text += fmt::format("{} is defined by {} and {}: engines use neither. Remove one.\n",
+                        conflict.name, conflict.first, conflict.second);
   }
+  fmt::print(context.err, "{}", wrap_lines(text, terminal_width(context.raw_err)));
 }
 
 void print_names(const Registry& registry, Context& context) {
@@ -69,7 +73,7 @@ Result<int> list_devices(const std::vector<std::string>& asked, Context& context
   } else {
     print_names(registry, context);
   }
-  print_troubles(registry, context.err);
+  print_troubles(registry, context);
   if (registry.files().empty() && registry.rejected().empty()) {
     fmt::print(context.err, "There are no specifications in {}.\n",
                fmt::join(directories(asked), " or "));
@@ -82,7 +86,7 @@ Result<int> ctk_list(const std::vector<std::string>& asked, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   const auto registry = Registry::load(host, directories(asked));
   if (!context.quiet) {
-    print_troubles(registry, context.err);
+    print_troubles(registry, context);
     fmt::print(context.err, "Found {} CDI devices\n", registry.devices().size());
   }
   print_names(registry, context);

@@ -27,6 +27,10 @@ constexpr int kOk = 0;
 constexpr int kProblem = 1;
 constexpr int kUsage = 2;
 
+// The member `schema` of a command's --json, if its document has not got a number of its own. A
+// change that breaks readers gets another number; a new key does not.
+constexpr int kFirstSchema = 1;
+
 struct Context {
   // main_program() sets it from GANTRY_ROOT; --root overrides it. CLI11's envname() is not used: it
   // also applies the environment for commands that were not named, after the flag of the named one.

@@ -95,6 +95,7 @@ _gantry() {
 complete -o default -F _gantry gantry
 )script";
 
+// A subscript that contains a space needs the braces.
 constexpr const char* kZshBody = R"script(
 _gantry() {
   local place=gantry word kind
@@ -103,11 +104,11 @@ _gantry() {
     [[ $word == -- ]] && { [[ $words[CURRENT-1] == -- ]] && _command_names || _files; return }
     (( ${+_gantry_words[$place $word]} )) && place="$place $word"
   done
-  kind=$_gantry_kinds[$place $words[CURRENT-1]]
+  kind=${_gantry_kinds[$place ${words[CURRENT-1]}]}
   if [[ " $_gantry_wanting[$place] " == *" $words[CURRENT-1] "* ]]; then
     [[ -z $kind ]] && { _files; return }
   elif [[ $words[CURRENT] != -* ]]; then
-    kind=$_gantry_kinds[$place ]
+    kind=${_gantry_kinds[$place ]}
   fi
   [[ -n $kind ]] && { compadd -- ${(f)"$(gantry complete $kind 2>/dev/null)"}; return }
   compadd -- ${=_gantry_words[$place]} || _files

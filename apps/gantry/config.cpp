@@ -59,6 +59,7 @@ void print_json(const std::vector<config::EffectiveValue>& values, const Context
   json::Writer out(json::Layout::Rows);
   out.array(values, [&](const config::EffectiveValue& value) {
     out.object([&] {
+      out.member("schema", kFirstSchema);
       out.member("key", value.key->name);
       out.member("value", value.value);
       out.member("origin", to_string(value.origin));
@@ -117,6 +118,7 @@ void print_check_json(const Result<CheckedFile>& checked, const ConfigFile& file
                       const Context& context) {
   json::Writer out(json::Layout::Indented);
   out.object([&] {
+    out.member("schema", kFirstSchema);
     out.member("file", file.host.outside(file.path));
     out.member("exists", file.host.exists(file.path));
     out.member("valid", checked.ok());

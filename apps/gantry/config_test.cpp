@@ -28,7 +28,7 @@ TEST(ConfigShow, ShowsWhatIsSetAndWhatCounts) {
   const auto all =
       run_cli({"gantry", "config", "show", "--effective", "--json", "--root", tree.root()});
   EXPECT_THAT(all.out,
-              HasSubstr(R"({"key": "gantry.flavour", "value": "\"shim\"", "origin": "default"})"));
+              HasSubstr(R"("key": "gantry.flavour", "value": "\"shim\"", "origin": "default"})"));
 }
 
 TEST(ConfigCheck, NamesTheLineOfWhatIsWrong) {

@@ -116,7 +116,7 @@ Result<int> explain_container(const ExplainOptions& options, Context& context) {
   }
   fmt::print(context.out, "{}",
              context.json ? explanation_json(explanation)
-                          : printable_lines(explanation_text(explanation)));
+                          : printable_lines(explanation_text(explanation, context.columns)));
   return explanation.failure.empty() ? kOk : kProblem;
 }
 

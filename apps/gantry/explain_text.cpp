@@ -3,11 +3,14 @@
 
 #include "base/core/text.hpp"
 #include "base/json/writer.hpp"
+#include "gantry/command.hpp"
 #include "gantry/table.hpp"
+#include "gantry/terminal.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -21,38 +24,38 @@ std::string titled_list(std::string_view title, const std::vector<std::string>& 
   return text;
 }
 
-std::string indented(const Table& table) {
+std::string indented(const Table& table, std::size_t width) {
   std::string text;
   if (table.empty()) return text;
-  const auto all = table.text();
+  const auto all = table.text(width - std::min<std::size_t>(width, 2));
   for (const auto line : lines(all)) text += fmt::format("  {}\n", line);
   return "\n" + text;
 }
 
-std::string nodes_table(const model::ContainerEdits& edits) {
+std::string nodes_table(const model::ContainerEdits& edits, std::size_t width) {
   Table table({"NODE", "NUMBERS", "ACCESS", "WHY"});
   for (const auto& node : edits.nodes) {
     table.add({node.path,
                node.major && node.minor ? fmt::format("{}:{}", *node.major, *node.minor) : "-",
                node.permissions, node.why});
   }
-  return indented(table);
+  return indented(table, width);
 }
 
-std::string mounts_table(const model::ContainerEdits& edits) {
+std::string mounts_table(const model::ContainerEdits& edits, std::size_t width) {
   Table table({"MOUNT", "FROM", "WHY"});
   for (const auto& mount : edits.mounts) {
     table.add({mount.container_path, mount.host_path, mount.why});
   }
-  return indented(table);
+  return indented(table, width);
 }
 
-std::string hooks_table(const model::ContainerEdits& edits) {
+std::string hooks_table(const model::ContainerEdits& edits, std::size_t width) {
   Table table({"HOOK", "PROGRAM", "WHY"});
   for (const auto& hook : edits.hooks) {
     table.add({hook.stage, fmt::format("{}", fmt::join(hook.args, " ")), hook.why});
   }
-  return indented(table);
+  return indented(table, width);
 }
 
 std::string other_edits(const model::ContainerEdits& edits) {
@@ -131,25 +134,24 @@ runtime::ContainerRecord record_from_config(const json::Document& config,
   return record;
 }
 
-std::string explanation_text(const Explanation& explanation) {
+std::string explanation_text(const Explanation& explanation, std::size_t width) {
   const auto& record = explanation.record;
-  auto text = explanation_headline(explanation);
-  text += nodes_table(record.edits) + mounts_table(record.edits) + hooks_table(record.edits);
-  text += other_edits(record.edits);
-  text += titled_list("Asked", record.asked);
-  text += titled_list("Decided", record.decided);
-  if (!explanation.failure.empty()) text += titled_list("Cannot", {explanation.failure});
-  text += titled_list("Notes", record.notes);
-  text += titled_list("", record.edits.notes);
+  const auto& edits = record.edits;
+  auto lists = other_edits(edits) + titled_list("Asked", record.asked) +
+               titled_list("Decided", record.decided);
+  if (!explanation.failure.empty()) lists += titled_list("Cannot", {explanation.failure});
+  lists += titled_list("Notes", record.notes) + titled_list("", edits.notes);
   if (!record.flavour.empty()) {
-    text += titled_list(fmt::format("Flavour {}", record.flavour), flavour_limits(record.flavour));
+    lists += titled_list(fmt::format("Flavour {}", record.flavour), flavour_limits(record.flavour));
   }
-  return text;
+  return wrap_lines(explanation_headline(explanation), width) + nodes_table(edits, width) +
+         mounts_table(edits, width) + hooks_table(edits, width) + wrap_lines(lists, width);
 }
 
 std::string explanation_json(const Explanation& explanation) {
   json::Writer out;
   out.object([&] {
+    out.member("schema", kFirstSchema);
     runtime::write_members(out, explanation.record);
     out.member("created", explanation.created);
     out.member("failure",

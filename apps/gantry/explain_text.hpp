@@ -15,7 +15,8 @@ struct Explanation {
   runtime::ContainerRecord record;
 };
 
-std::string explanation_text(const Explanation& explanation);
+// A width of 0: lines of any length.
+std::string explanation_text(const Explanation& explanation, std::size_t width = 0);
 std::string explanation_json(const Explanation& explanation);
 
 // The limitations of a flavour, one sentence each.

@@ -6,6 +6,7 @@
 #include "cluster/report/report.hpp"
 #include "cluster/scheduler/cluster_snapshot.hpp"
 #include "gantry/commands.hpp"
+#include "gantry/terminal.hpp"
 #include "net/kube/api.hpp"
 #include "net/kube/client_config.hpp"
 
@@ -61,7 +62,10 @@ Result<int> inspect_cluster(const InspectFlags& flags, InspectName called_as, Co
   const auto views = survey.views();
   const bool json = context.json || flags.output == "json";
   if (views.empty() && !json) return nothing_shared(flags);
-  fmt::print(context.painted_out(), "{}", shown(views, flags, called_as, context));
+  // gpushare's own command keeps gpushare's lines.
+  const auto width = json || called_as == InspectName::Gpushare ? 0 : context.columns;
+  fmt::print(context.painted_out(), "{}",
+             wrap_lines(shown(views, flags, called_as, context), width));
   return kOk;
 }
 

@@ -6,11 +6,14 @@
 #include "support/run_cli.hpp"
 #include "support/tree.hpp"
 
+#include <stdlib.h>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
 
 namespace gantry::cli {
 namespace {
@@ -92,17 +95,22 @@ TEST(Gantry, AWordThatIsNotExpectedIsNamedWithWhatHelps) {
   EXPECT_THAT(before.err, HasSubstr("gantry share run [OPTIONS] -- COMMAND"));
 }
 
+// A function for shells that answers `gantry complete KIND` as this program does.
+std::string complete_function() {
+  std::string function = "gantry() { case $2 in ";
+  for (const auto* kind : {"machines", "checks", "engines", "distributions", "shares", "shells"}) {
+    const auto names = run_cli({"gantry", "complete", kind}).out;
+    function += fmt::format("{}) echo '{}';; ", kind, names);
+  }
+  return function + "esac; }; ";
+}
+
 // What bash offers after these words.
 std::string offered(const std::string& words) {
   test::Tree tree;
   tree.file("gantry.bash", run_cli({"gantry", "completion", "bash"}).out);
-  std::string values = "gantry() { case $2 in ";
-  for (const auto* kind : {"machines", "checks", "engines", "distributions", "shells"}) {
-    const auto names = run_cli({"gantry", "complete", kind}).out;
-    values += fmt::format("{}) echo '{}';; ", kind, names);
-  }
-  const auto script = values + "esac; }; source " + tree.path("gantry.bash") + "; COMP_WORDS=(" +
-                      words +
+  const auto script = complete_function() + "source " + tree.path("gantry.bash") +
+                      "; COMP_WORDS=(" + words +
                       "); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _gantry; echo ${COMPREPLY[*]}";
   return sys::run_command({"bash", "-c", script}, std::chrono::seconds(20))->output;
 }
@@ -142,6 +150,56 @@ TEST(Completion, BashOffersValues) {
   EXPECT_EQ(offered("gantry runtime configure --runtime = cont"), "containerd\n");
   EXPECT_EQ(offered("gantry doctor --explain numa.u"), "numa.unknown\n");
   EXPECT_EQ(offered("gantry completion f"), "fish\n");
+}
+
+// A machine that has two shares.
+class SharesToComplete {
+ public:
+  SharesToComplete() {
+    tree_.directory("run/gantry/shares/blue").directory("run/gantry/shares/green");
+    ::setenv("GANTRY_ROOT", tree_.root().c_str(), 1);
+  }
+  SharesToComplete(const SharesToComplete&) = delete;
+  SharesToComplete& operator=(const SharesToComplete&) = delete;
+  ~SharesToComplete() { ::unsetenv("GANTRY_ROOT"); }
+
+ private:
+  test::Tree tree_;
+};
+
+TEST(Completion, BashOffersNamesOfShares) {
+  const SharesToComplete shares;
+  for (const auto* command : {"rm", "set", "explain"}) {
+    EXPECT_EQ(offered(fmt::format("gantry share {} ''", command)), "blue green\n") << command;
+    EXPECT_EQ(offered(fmt::format("gantry share {} gr", command)), "green\n") << command;
+  }
+  EXPECT_THAT(offered("gantry share create ''"), Not(HasSubstr("blue"))) << "it needs a new name";
+}
+
+// What the function of zsh offers after these words. zsh itself takes those that fit the last word.
+std::optional<std::string> offered_by_zsh(const std::string& words) {
+  test::Tree tree;
+  tree.file("_gantry", run_cli({"gantry", "completion", "zsh"}).out);
+  const auto script = complete_function() +
+                      "compdef() { :; }; compadd() { shift; print -r -- \"$@\"; }; "
+                      "_files() { print files; }; _command_names() { print commands; }; source " +
+                      tree.path("_gantry") + "; words=(" + words + "); CURRENT=$#words; _gantry";
+  const auto ran = sys::run_command({"zsh", "-f", "-c", script}, std::chrono::seconds(20));
+  if (!ran.ok() || ran->status == 127) return std::nullopt;
+  return ran->output;
+}
+
+TEST(Completion, ZshOffersCommandsFlagsAndValues) {
+  const SharesToComplete shares;
+  const auto removed = offered_by_zsh("gantry share rm ''");
+  if (!removed) GTEST_SKIP() << "zsh is not installed";
+  EXPECT_EQ(*removed, "blue green\n");
+  EXPECT_THAT(*offered_by_zsh("gantry ''"), HasSubstr("completion"));
+  EXPECT_THAT(*offered_by_zsh("gantry sim create ''"), HasSubstr("h200x8-fabric"));
+  EXPECT_THAT(*offered_by_zsh("gantry sim create --"), HasSubstr("--force"));
+  EXPECT_THAT(*offered_by_zsh("gantry runtime configure --runtime ''"), HasSubstr("containerd"));
+  EXPECT_EQ(*offered_by_zsh("gantry sim state --root ''"), "files\n");
+  EXPECT_EQ(*offered_by_zsh("gantry share run -- ''"), "commands\n");
 }
 
 // Every command and option that the scripts have values for exists.

@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <memory>
 
 namespace gantry::cli {
 namespace {
@@ -30,6 +31,9 @@ class OddMachine {
     std::filesystem::rename(machine.root(), root_);
     write("usr/bin/dockerd");
     write("etc/docker/daemon.json", "{}\n");
+    write("usr/bin/containerd");
+    write("etc/containerd/config.toml", "version = 2\n");
+    write("usr/bin/crio");
     write("run/systemd/system/.keep");
   }
   const std::string& root() const { return root_; }
@@ -79,6 +83,25 @@ void expect_safe(const std::string& text, const std::string& root, const Words& 
   }
 }
 
+// Files of the caller, outside of every machine.
+const test::Tree& callers_files() {
+  static const auto tree = [] {
+    auto made = std::make_unique<test::Tree>();
+    made->file("pod.yaml", "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n");
+    return made;
+  }();
+  return *tree;
+}
+
+std::string report_file() {
+  return callers_files().path("report.tar");
+}
+
+std::string pod_file() {
+  return callers_files().path("pod.yaml");
+}
+
+// No GPU 9 is on these machines: a share that was made would start a daemon.
 const std::vector<Words>& commands() {
   static const std::vector<Words> list{
       {"info"},
@@ -98,10 +121,24 @@ const std::vector<Words>& commands() {
       {"node", "down"},
       {"runtime", "configure", "--runtime=docker"},
       {"runtime", "configure", "--runtime=docker", "--undo"},
+      {"runtime", "configure", "--runtime=containerd", "--dry-run"},
+      {"runtime", "configure", "--runtime=containerd"},
+      {"runtime", "configure", "--runtime=containerd", "--undo"},
+      {"runtime", "configure", "--runtime=crio"},
+      {"runtime", "configure", "--runtime=crio", "--undo"},
+      {"report", "-o", report_file()},
+      {"share", "create", "blue", "--gpu", "9"},
+      {"share", "explain"},
+      {"share", "explain", "blue"},
       {"share", "ls"},
+      {"share", "rm", "blue"},
+      {"share", "run", "--gpu", "9", "--memory", "1GiB", "true"},
       {"share", "set", "blue", "--memory", "1GiB"},
+      {"share", "top", "--once"},
       {"sim", "state"},
       {"why", "container", "4c01db0b339c"},
+      {"why", "manifest", pod_file()},
+      {"why", "pod", "default/train", "--kubeconfig", "/no/such/kubeconfig"},
   };
   return list;
 }

@@ -91,6 +91,11 @@ TEST(ShareTable, FitsTheTerminal) {
   EXPECT_THAT(usage_table({state}, {.width = 80}), AllOf(HasSubstr("x..."), HasSubstr("28.7%")));
   EXPECT_THAT(usage_table({state}, {.width = 80, .whole_commands = true}), HasSubstr("--last"));
   EXPECT_THAT(usage_table({state}), HasSubstr("--last")) << "in a pipe";
+  state.gpus[0].unmanaged = {{.pid = 815, .memory_used = kGiB, .command = "python3 other.py"}};
+  for (const std::size_t width : {60, 80, 100}) {
+    EXPECT_LE(widest(shares_table({state}, width)), width);
+    EXPECT_LE(widest(usage_table({state}, {.width = width})), width);
+  }
 }
 
 TEST(ShareTable, ShowsWhatTheAuditorFound) {

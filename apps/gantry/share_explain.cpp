@@ -4,6 +4,7 @@
 #include "base/json/writer.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_table.hpp"
+#include "gantry/terminal.hpp"
 #include "sharing/backend/backends.hpp"
 #include "sharing/backend/shares.hpp"
 
@@ -25,6 +26,7 @@ struct ShareExplainOptions {
 
 void write_json(json::Writer& out, const backend::BackendInfo& facts, const std::string& chosen) {
   out.object([&] {
+    out.member("schema", kFirstSchema);
     out.member("backend", facts.name);
     out.member("here", facts.here);
     out.member("why", facts.why);
@@ -96,12 +98,15 @@ Result<int> explain_share(const ShareExplainOptions& options, Context& context) 
     fmt::print(context.out, "{}", facts_json(all, chosen));
     return kOk;
   }
-  if (named) fmt::print(context.out, "{}\n", printable_lines(shares_table({state})));
-  fmt::print(context.out, "{}\n{}: {} is used, because {}.\n", facts_text(all),
-             named ? options.name : "A share here", chosen, choice.why);
+  if (named)
+    fmt::print(context.out, "{}\n", printable_lines(shares_table({state}, context.columns)));
+  const auto text = fmt::format("{}\n{}: {} is used, because {}.\n", facts_text(all),
+                                named ? options.name : "A share here", chosen, choice.why);
+  fmt::print(context.out, "{}", wrap_lines(text, context.columns));
   if (named) return kOk;
   if (const auto shares = backend::list_all_shares(host); shares.ok())
-    fmt::print(context.out, "{}", printable_lines(foreign_processes_text(*shares)));
+    fmt::print(context.out, "{}",
+               wrap_lines(printable_lines(foreign_processes_text(*shares)), context.columns));
   return kOk;
 }
 

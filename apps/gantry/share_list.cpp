@@ -43,9 +43,10 @@ std::string shares_json(const std::vector<daemon::ShareState>& shares) {
 Result<int> list_shares(Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto shares, backend::list_all_shares(host));
-  fmt::print(context.out, "{}",
-             context.json ? shares_json(shares)
-                          : printable_lines(sys::with_root(shares_table(shares), context.root)));
+  const auto table = [&] {
+    return printable_lines(sys::with_root(shares_table(shares, context.columns), context.root));
+  };
+  fmt::print(context.out, "{}", context.json ? shares_json(shares) : table());
   return kOk;
 }
 

@@ -55,8 +55,9 @@ Result<int> set(const ShareFlags& flags, const std::string& name, Context& conte
   GANTRY_CHECK(check_nobody_is_stopped(before, changes));
   GANTRY_TRY(auto client, backend::connect_to_daemon(host));
   GANTRY_TRY(const auto state, client.set(name, changes, flags.overcommitted()));
-  fmt::print(context.out, "{}",
-             context.json ? daemon::to_document(state) + "\n" : shares_table({state}));
+  fmt::print(
+      context.out, "{}",
+      context.json ? daemon::to_document(state) + "\n" : shares_table({state}, context.columns));
   print_excess(state, context.err);
   return kOk;
 }

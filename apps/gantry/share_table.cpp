@@ -4,6 +4,7 @@
 #include "base/core/text.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/table.hpp"
+#include "gantry/terminal.hpp"
 
 #include <fmt/format.h>
 
@@ -191,8 +192,8 @@ std::string cut_lines(const std::string& text, const Screen& screen) {
 
 }  // namespace
 
-std::string shares_table(const std::vector<ShareState>& shares) {
-  if (shares.empty()) return kNone;
+std::string shares_table(const std::vector<ShareState>& shares, std::size_t width) {
+  if (shares.empty()) return wrap_lines(kNone, width);
   Table table(
       {"NAME", "GPU", "MEMORY", "COMPUTE", "PRIORITY", "POLICY", "BACKEND", "PROCESSES", "LIVES"});
   const ShortNames names(shares);
@@ -206,7 +207,7 @@ std::string shares_table(const std::vector<ShareState>& shares) {
                  state.held ? "with its command" : "named"});
     }
   }
-  return table.text() + foreign_processes_text(shares);
+  return table.text(width) + wrap_lines(foreign_processes_text(shares), width);
 }
 
 std::string foreign_processes_text(const std::vector<ShareState>& shares) {
@@ -231,7 +232,7 @@ std::string foreign_processes_text(const std::vector<ShareState>& shares) {
 }
 
 std::string usage_table(std::vector<ShareState> shares, const Screen& screen) {
-  if (shares.empty()) return kNone;
+  if (shares.empty()) return wrap_lines(kNone, screen.width);
   sort_by_use(shares);
   Table processes({"SHARE", "PID", "MEMORY", "LAUNCHES", "COMMAND"});
   std::string found;
@@ -244,8 +245,8 @@ std::string usage_table(std::vector<ShareState> shares, const Screen& screen) {
   }
   auto text = fitting_usage_rows(shares, screen);
   if (!processes.empty()) text += "\n" + cut_lines(processes.text(), screen);
-  if (!found.empty()) text += "\nFound by the auditor:\n" + found;
-  return text + foreign_processes_text(shares);
+  if (!found.empty()) text += "\nFound by the auditor:\n" + wrap_lines(found, screen.width);
+  return text + wrap_lines(foreign_processes_text(shares), screen.width);
 }
 
 }  // namespace gantry::cli

@@ -9,8 +9,8 @@
 
 namespace gantry::cli {
 
-// The limits: one row for each share and GPU.
-std::string shares_table(const std::vector<daemon::ShareState>& shares);
+// The limits: one row for each share and GPU. A width of 0: lines of any length.
+std::string shares_table(const std::vector<daemon::ShareState>& shares, std::size_t width = 0);
 
 // A warning about processes that use these shares' GPUs but belong to no share; "" if there are
 // none. The tables end with it.

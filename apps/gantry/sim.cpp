@@ -44,6 +44,7 @@ Result<int> create_machine(const CreateOptions& options, Context& context) {
   if (context.json) {
     json::Writer out(json::Layout::Spaced);
     out.object([&] {
+      out.member("schema", kFirstSchema);
       out.member("machine", machine.name);
       out.member("root", created.root);
       out.member("gpus", machine.gpus.size());
@@ -65,6 +66,7 @@ Result<int> list_machines(Context& context) {
     json::Writer out(json::Layout::Rows);
     out.array(sim::machine_catalog(), [&](const auto& entry) {
       out.object([&] {
+        out.member("schema", kFirstSchema);
         out.member("name", entry.name);
         out.member("description", entry.description);
       });

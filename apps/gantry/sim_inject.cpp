@@ -263,6 +263,7 @@ std::string state_json(const sim::StateFile& file, const gantry_sim_state& state
                          std::min<std::size_t>(state.fault_count, GANTRY_SIM_MAX_FAULTS));
   json::Writer out(json::Layout::Indented);
   out.object([&] {
+    out.member("schema", kFirstSchema);
     out.member("machine", machine.name);
     out.member("driver_loaded", state.driver_unloaded == 0);
     out.member("events", state.event_sequence);
@@ -306,7 +307,7 @@ Result<int> show_state(Context& context) {
                    : "-",
                instances_word(gpu, now)});
   }
-  fmt::print(context.out, "{}", table.text());
+  fmt::print(context.out, "{}", table.text(context.columns));
   for (std::uint32_t i = 0; i < state.fault_count && i < GANTRY_SIM_MAX_FAULTS; ++i) {
     const auto& fault = state.fault[i];
     fmt::print(context.out, "{}{} returns {} after {} ms, every {}\n", i == 0 ? "\n" : "",

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace gantry::cli {
@@ -25,6 +26,48 @@ std::size_t hanging_indent(std::string_view line, std::size_t column) {
   const auto first = line.find_first_not_of(' ');
   if (first == 0 || line.size() <= column || line[column - 1] != ' ') return first;
   return column;
+}
+
+// In characters, without the sequences that set colours ("\x1b[32m").
+std::size_t visible_size(std::string_view text) {
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b') {
+      i = std::min(text.find('m', i), text.size() - 1);
+    } else if ((static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U) {
+      ++size;
+    }
+  }
+  return size;
+}
+
+// Removes the next word from `text`: up to a space that is not in backquotes.
+std::string_view take_word(std::string_view& text) {
+  auto end = std::min(text.find(' '), text.size());
+  const auto opening = text.substr(0, end).find('`');
+  if (opening != std::string_view::npos) {
+    const auto closing = text.find('`', opening + 1);
+    if (closing != std::string_view::npos && closing > end)
+      end = std::min(text.find(' ', closing), text.size());
+  }
+  const auto word = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return word;
+}
+
+// Where the last column of the line begins, if that leaves a quarter of the width to it.
+std::size_t last_column(std::string_view line, std::size_t width) {
+  auto column = std::min(line.find_first_not_of(' '), line.size());
+  for (auto at = line.find("  ", column); at != std::string_view::npos; at = line.find("  ", at)) {
+    at = std::min(line.find_first_not_of(' ', at), line.size());
+    if (visible_size(line.substr(0, at)) > width * 3 / 4) break;
+    column = at;
+  }
+  return column;
+}
+
+bool is_rule(std::string_view line) {
+  return line.find_first_not_of('-') == std::string_view::npos;
 }
 
 }  // namespace
@@ -53,9 +96,11 @@ bool shows_color(std::FILE* stream) {
 std::string wrap(std::string_view text, std::size_t indent, std::size_t width) {
   std::string out;
   std::size_t column = indent;
-  for (const auto word : split(text, ' ')) {
+  while (!text.empty()) {
+    const auto word = take_word(text);
     if (word.empty()) continue;
-    if (column > indent && column + 1 + word.size() > width) {
+    const auto size = visible_size(word);
+    if (column > indent && column + 1 + size > width) {
       out += "\n" + std::string(indent, ' ');
       column = indent;
     } else if (column > indent) {
@@ -63,7 +108,22 @@ std::string wrap(std::string_view text, std::size_t indent, std::size_t width) {
       ++column;
     }
     out += word;
-    column += word.size();
+    column += size;
+  }
+  return out;
+}
+
+std::string wrap_lines(std::string_view text, std::size_t width) {
+  if (width == 0) return std::string(text);
+  std::string out;
+  for (const auto line : lines(text)) {
+    if (visible_size(line) <= width || is_rule(line)) {
+      out += fmt::format("{}\n", is_rule(line) ? line.substr(0, width) : line);
+      continue;
+    }
+    const auto column = last_column(line, width);
+    const auto before = line.substr(0, column);
+    out += fmt::format("{}{}\n", before, wrap(line.substr(column), visible_size(before), width));
   }
   return out;
 }

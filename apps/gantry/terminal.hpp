@@ -26,8 +26,13 @@ bool shows_color(std::FILE* stream);
 
 // Breaks the text between words, so that no line is longer than `width`. Following lines are
 // indented; the first starts at column `indent`. A word that is too long stays whole, so that a
-// path can be copied.
+// path can be copied, and so does what stands in backquotes.
 std::string wrap(std::string_view text, std::size_t indent, std::size_t width);
+
+// Breaks the lines that are longer than `width`; they go on below their last column. A command in
+// backquotes stays whole, so that it can be pasted. Escape sequences of colours take no room. 0: no
+// limit.
+std::string wrap_lines(std::string_view text, std::size_t width);
 
 // Breaks the long lines of a command's help; examples stay, so that they can be pasted. `column` is
 // where descriptions begin.

@@ -120,6 +120,21 @@ TEST(Wrap, BreaksBetweenWordsAndKeepsPathsWhole) {
   EXPECT_EQ(wrap("/a/very/long/path end", 0, 6), "/a/very/long/path\nend");
 }
 
+TEST(Wrap, KeepsACommandInBackquotesWhole) {
+  EXPECT_EQ(wrap("run `gantry info --json` now", 0, 12), "run\n`gantry info --json`\nnow");
+  EXPECT_EQ(wrap("a ` b c", 0, 3), "a `\nb c") << "a single one is a character like any other";
+}
+
+TEST(WrapLines, GoOnBelowTheirLastColumn) {
+  EXPECT_EQ(wrap_lines("short\n  name  one two three\n", 0), "short\n  name  one two three\n");
+  EXPECT_EQ(wrap_lines("short\n  name  one two three\n", 16),
+            "short\n  name  one two\n        three\n");
+  EXPECT_EQ(wrap_lines("  a long first column  x y\n", 18), "  a long first\n  column x y\n");
+  EXPECT_EQ(wrap_lines("-----\n", 3), "---\n");
+  EXPECT_EQ(wrap_lines("\x1b[32mok\x1b[0m  a b\n", 7), "\x1b[32mok\x1b[0m  a b\n")
+      << "colours take no room";
+}
+
 TEST(WrapHelp, KeepsTheColumnOfDescriptionsAndExamplesWhole) {
   const std::string help =
       "Usage\n  --flag  one two three four\nExamples:\n  gantry info --root /tmp/machine\n";

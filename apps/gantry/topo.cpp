@@ -21,7 +21,7 @@ constexpr const char* kLegend =
     "host bridge\n"
     "NODE same NUMA node · SYS across NUMA nodes · - unknown\n";
 
-std::string matrix(const model::Inventory& machine) {
+std::string matrix(const model::Inventory& machine, std::size_t width) {
   std::vector<std::string> header = {""};
   for (const auto& gpu : machine.gpus) header.push_back(fmt::format("GPU{}", gpu.index));
   header.insert(header.end(), {"CPUS", "NUMA"});
@@ -33,7 +33,7 @@ std::string matrix(const model::Inventory& machine) {
     row.push_back(format_numa(machine.gpus[i].numa_node));
     table.add(row);
   }
-  return table.text();
+  return table.text(width);
 }
 
 struct Switched {
@@ -84,8 +84,9 @@ Result<int> topo(const Deadline& deadline, Context& context) {
   } else if (machine.gpus.empty()) {
     fmt::print(context.out, "No GPU.\n");
   } else {
-    fmt::print(context.out, "{}{}{}{}", printable_lines(matrix(machine)), kLegend,
-               about_nvswitch(machine), printable_lines(lost));
+    const auto notes = kLegend + about_nvswitch(machine) + printable_lines(lost);
+    fmt::print(context.out, "{}{}", printable_lines(matrix(machine, context.columns)),
+               wrap_lines(notes, context.columns));
   }
   if (!machine.gpus.empty() && machine.driver.nvml_error.empty() && lost.empty()) return kOk;
   if (!machine.driver.nvml_error.empty()) {

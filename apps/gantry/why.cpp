@@ -2,9 +2,11 @@
 // gantry why: finds the first broken step between a pod and its GPU, and says what repairs it.
 #include "node/why/why.hpp"
 
+#include "base/core/text.hpp"
 #include "base/sys/shell_command.hpp"
 #include "cluster/explain/manifest.hpp"
 #include "gantry/commands.hpp"
+#include "gantry/terminal.hpp"
 #include "net/kube/client_config.hpp"
 #include "net/kube/node_name.hpp"
 
@@ -25,11 +27,22 @@ struct WhyFlags {
   std::string node;
 };
 
+// The remedy may be a command: its line stays whole, so that it can be pasted.
+std::string fitting(const std::string& text, std::size_t width) {
+  std::string out;
+  for (const auto line : lines(text)) {
+    const bool remedy = line.starts_with("Do: ") || line.starts_with("Perhaps: ");
+    out += wrap_lines(fmt::format("{}\n", line), remedy ? 0 : width);
+  }
+  return out;
+}
+
 int print_explanation(explain::Explanation explanation, Context& context) {
   for (auto& step : explanation.steps) step.remedy = sys::with_root(step.remedy, context.root);
   fmt::print(context.painted_out(), "{}",
-             context.json ? explain::to_json(explanation)
-                          : explain::to_string(explanation, context.color));
+             context.json
+                 ? explain::to_json(explanation)
+                 : fitting(explain::to_string(explanation, context.color), context.columns));
   return explanation.first_failed() == nullptr ? kOk : kProblem;
 }
 
@@ -105,7 +118,8 @@ void add_why(CLI::App& app, Context& context, Action& chosen) {
   auto* why =
       app.add_subcommand("why",
                          "Say why a pod or a container has no GPU: the first broken step and its "
-                         "remedy. Exit status: 0 nothing is broken, 1 a step is broken");
+                         "remedy. Exit status: 0 no step is broken (a step marked `look` is "
+                         "doubtful), 1 a step is broken");
   why->require_subcommand(1);
   add_pod(*why, flags, context, chosen);
   auto* containers = why->add_subcommand("container", "Check a container of this node");

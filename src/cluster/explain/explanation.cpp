@@ -12,6 +12,8 @@
 namespace gantry::explain {
 namespace {
 
+constexpr int kSchema = 1;  // of the JSON document
+
 // Text from pods is shortened: an environment variable may have megabytes.
 std::string shown(std::string_view text) {
   constexpr std::size_t kMost = 800;
@@ -26,6 +28,21 @@ std::string_view color_of(StepStatus verdict) {
     case StepStatus::Unknown: break;
   }
   return "\x1b[2m";
+}
+
+// A doubtful step may be what keeps GPUs from the pod: "found nothing" needs every step in order.
+std::string conclusion(const Explanation& explanation) {
+  const auto* broken = explanation.first_failed();
+  const auto* look = explanation.first(StepStatus::Warning);
+  if (broken == nullptr && look == nullptr)
+    return "Gantry found nothing that keeps GPUs from it.\n";
+  const auto& step = broken != nullptr ? *broken : *look;
+  auto text = broken != nullptr
+                  ? fmt::format("Why: {}\n", shown(step.cause))
+                  : fmt::format("No step is broken, but one is doubtful: {}\n", shown(step.what));
+  if (!step.remedy.empty())
+    text += fmt::format("{} {}\n", broken != nullptr ? "Do: " : "Perhaps:", shown(step.remedy));
+  return text;
 }
 
 }  // namespace
@@ -60,14 +77,7 @@ std::string to_string(const Explanation& explanation, bool color) {
     if (step.verdict == StepStatus::Warning && !step.cause.empty())
       text += fmt::format("          {}\n", shown(step.cause));
   }
-  const auto* broken = explanation.first_failed();
-  const auto* look = explanation.first(StepStatus::Warning);
-  if (broken == nullptr) text += "\nGantry found nothing that keeps GPUs from it.\n";
-  if (broken != nullptr) text += fmt::format("\nWhy: {}\n", shown(broken->cause));
-  const auto* mend = broken != nullptr ? broken : look;
-  if (mend != nullptr && !mend->remedy.empty())
-    text += fmt::format("{} {}\n", mend == broken ? "Do: " : "Perhaps:", shown(mend->remedy));
-  return text;
+  return text + "\n" + conclusion(explanation);
 }
 
 std::string to_json(const Explanation& explanation) {
@@ -77,6 +87,7 @@ std::string to_json(const Explanation& explanation) {
     out.member(name, step == nullptr ? std::nullopt : std::optional(shown(step->id)));
   };
   out.object([&] {
+    out.member("schema", kSchema);
     out.member("subject", shown(explanation.subject));
     first_id("broken", StepStatus::Failed);
     first_id("look", StepStatus::Warning);

@@ -13,6 +13,7 @@ namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 
 Explanation explained(const std::string& text) {
   const auto explanations = explain_manifest(text, "f");
@@ -57,6 +58,14 @@ TEST(ManifestNames, AnUnknownNameIsWorthALook) {
               HasSubstr("did you mean nvidia.com/gpu?"));
   EXPECT_THAT(explanation.first(StepStatus::Warning)->remedy,
               EndsWith("kubectl describe nodes | grep nvidia.com/a100"));
+  for (const auto* name : {"nvidia.com/a100", "nvidia.com/gpu-memory"}) {
+    const auto text = to_string(with_limits(fmt::format("{}: 1", name)), false);
+    EXPECT_THAT(text, Not(HasSubstr("found nothing"))) << name;
+    EXPECT_THAT(text, HasSubstr("No step is broken, but one is doubtful: GPU nodes offer this "
+                                "resource\nPerhaps: write nvidia.com/gpu"));
+  }
+  EXPECT_THAT(to_string(with_limits("nvidia.com/gpu: 1"), false),
+              EndsWith("\nGantry found nothing that keeps GPUs from it.\n"));
 }
 
 TEST(ManifestNames, EveryNameThatPluginsOfferIsInOrder) {

@@ -96,11 +96,11 @@ Finding judge_default(const Facts& f) {
       read);
 }
 
+// With CDI no plugin and no pod needs another default runtime.
 Steps fix_default(const Facts& f) {
   if (!f.installed("gantry")) return {};
-  return {
-      RunProgram{{"gantry", "runtime", "configure", "--runtime=containerd", "--set-as-default"}},
-      RunProgram{{"systemctl", "restart", "containerd"}}};
+  return {RunProgram{{"gantry", "runtime", "configure", "--runtime=containerd", "--enable-cdi"}},
+          RunProgram{{"systemctl", "restart", "containerd"}}};
 }
 
 // Edits only a list that contains nothing but "cri": disabled_plugins = ["cri"].
@@ -224,9 +224,12 @@ constexpr Check kCriChecks[] = {
      .title = "pods reach the GPUs without a runtime class",
      .reads = "/etc/containerd/config.toml",
      .cause =
-         "The default runtime is runc. Gantry's agent needs no other. A device plugin that hands "
-         "out GPUs by environment variable needs nvidia as the default, a runtime class or CDI.",
-     .remedy = "sudo gantry runtime configure --runtime=containerd --set-as-default && sudo "
+         "The default runtime is runc, and CDI is off. That may stay: Gantry's agent gives pods "
+         "whole GPUs by itself (`direct`), and its webhook sets runtimeClassName for shares. Other "
+         "device plugins need CDI, which containerd has since 1.7. Another default runtime "
+         "(--set-as-default) is the only way on an older containerd, if the plugin hands out GPUs "
+         "by environment variable and the pods have no runtimeClassName.",
+     .remedy = "sudo gantry runtime configure --runtime=containerd --enable-cdi && sudo "
                "systemctl restart containerd",
      .judge = judge_default,
      .fix = fix_default,

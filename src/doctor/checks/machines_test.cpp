@@ -18,6 +18,7 @@ namespace gantry::doctor {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class CheckedMachine {
  public:
@@ -108,6 +109,29 @@ TEST(Machines, ContainerdOfDockerIsInstalled) {
     EXPECT_THAT(find_check(id)->judge(facts).summary, HasSubstr("containerd is Docker's own"))
         << id;
   }
+}
+
+// The device plugin shall need no default runtime: doctor offers CDI instead.
+TEST(Machines, ContainerdNeedsNoOtherDefaultRuntime) {
+  test::Machine machine("h200");
+  machine.file("/usr/bin/containerd", "").file("/usr/bin/gantry", "");
+  machine.file("/etc/containerd/config.toml",
+               "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.nvidia."
+               "options]\nBinaryName = \"/usr/bin/nvidia-container-runtime\"\n");
+  const auto host = machine.host();
+  const auto inventory = probe::snapshot(host, {.nvml = probe::NvmlUse::Skip});
+  const FactSources sources;
+  const Facts facts(host, *inventory, sources);
+  const auto* check = find_check("containerd.default-runtime");
+  EXPECT_EQ(check->judge(facts).verdict, Verdict::Info);
+  EXPECT_THAT(std::string(check->remedy), HasSubstr("--enable-cdi"));
+  EXPECT_THAT(std::string(check->remedy), Not(HasSubstr("--set-as-default")));
+  EXPECT_THAT(std::string(check->cause), HasSubstr("(--set-as-default) is the only way"));
+  const auto steps = check->fix(facts);
+  ASSERT_FALSE(steps.empty());
+  const auto* program = std::get_if<RunProgram>(&steps.front());
+  ASSERT_NE(program, nullptr);
+  EXPECT_EQ(program->argv.back(), "--enable-cdi");
 }
 
 struct FaultyMachine {

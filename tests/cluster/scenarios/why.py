@@ -193,6 +193,7 @@ class Why:
         answer, text, status = self.ask("pod", "default/plain")
         self.lane.equal("an image without CUDA is worth a look", (answer["broken"], answer["look"], status), (None, "container.cuda", 0))
         self.lane.check("an image without CUDA: what to do", "Perhaps: build the image from nvidia/cuda" in text, text)
+        self.lane.check("an image without CUDA: it is not called in order", "found nothing" not in text, text)
         self.remove("plain")
 
     def volume_over_ours(self, pod: dict) -> None:
