@@ -109,11 +109,13 @@ TEST(Journal, ManyDropInsCanBeUndone) {
   const std::string before = "version = 2\n";
   tree.file("etc/containerd/config.toml", before);
   const RunProgram run = [](const auto&) { return Result<std::string>("containerd x v2.1.4 y"); };
-  const auto drop_in = [](int i) { return fmt::format("/etc/containerd/conf.d/{}-nvidia.toml", i); };
+  const auto drop_in = [](int i) {
+    return fmt::format("/etc/containerd/conf.d/{}-nvidia.toml", i);
+  };
   constexpr int kDropIns = 70;
   for (int i = 0; i < kDropIns; ++i) {
-    const auto plan = make_plan(
-        tree.host(), {.engine = Engine::Containerd, .drop_in = drop_in(i), .run = run});
+    const auto plan =
+        make_plan(tree.host(), {.engine = Engine::Containerd, .drop_in = drop_in(i), .run = run});
     ASSERT_TRUE(plan.ok()) << i << ": " << plan.error().text();
     const auto done = apply(tree.host(), *plan, *disk_file_writer());
     ASSERT_TRUE(done.ok()) << i << ": " << done.error().text();

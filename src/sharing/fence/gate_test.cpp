@@ -318,11 +318,11 @@ void expect_second_without_daemon(const std::function<void(FencedCuda&)>& prepar
 TEST(Gate, WithoutADaemonAProcessKeepsToItsCap) {
   for (const auto state : {FENCE_OPEN, FENCE_SHUT}) {
     SCOPED_TRACE(state);
-    expect_second_without_daemon(
-        [&](FencedCuda& cuda) { cuda.host().set_gate(0, state, 2); },
-        [](const SecondOfWork& seen) {
-          return seen.part < 0.53 && seen.part > 0.35 && seen.longest < milliseconds(100);
-        });
+    expect_second_without_daemon([&](FencedCuda& cuda) { cuda.host().set_gate(0, state, 2); },
+                                 [](const SecondOfWork& seen) {
+                                   return seen.part < 0.53 && seen.part > 0.35 &&
+                                          seen.longest < milliseconds(100);
+                                 });
   }
 }
 
