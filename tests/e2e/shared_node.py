@@ -31,9 +31,12 @@ class TestHost:
         atexit.register(self.end_share_daemons)
 
     def end_share_daemons(self) -> None:
-        watchdogs = self.lane.run("pgrep", "-f", f"share watch.* --root {self.lane.work}").stdout.split()
-        for pid in [*map(int, watchdogs), *self.share_daemons()]:
+        for pid in [*self.watchdogs(), *self.share_daemons()]:
+            os.kill(pid, signal.SIGCONT)
             os.kill(pid, signal.SIGTERM)
+
+    def watchdogs(self) -> list[int]:
+        return [int(pid) for pid in self.lane.run("pgrep", "-f", f"share watch.* --root {self.lane.work}").stdout.split()]
 
     def share_daemons(self) -> list[int]:
         return [int(pid) for pid in self.lane.run("pgrep", "-f", f"share serve.* --root {self.lane.work}").stdout.split()]

@@ -2,6 +2,7 @@
 #include "container/engines/journal.hpp"
 
 #include "base/sys/replace_file.hpp"
+#include "base/sys/shell_command.hpp"
 #include "container/engines/change_plan_internal.hpp"
 #include "container/engines/journal_file_internal.hpp"
 
@@ -199,6 +200,13 @@ Result<JournalResult> apply(const sys::Host& host, const ChangePlan& plan, FileW
                    fmt::format("{} was changed in the meantime; try again", change.path));
     }
     GANTRY_CHECK(record_change(host, change, record));
+  }
+  // A longer journal could not be read again, and nothing could be undone.
+  if (record.files.size() > kFilesKept) {
+    return Error(Errc::Busy, fmt::format("{} files of {} were changed and not undone since",
+                                         kFilesKept, to_string(plan.engine)))
+        .advise(fmt::format("run `sudo gantry runtime configure{} --runtime={} --undo` first",
+                            sys::root_flag(host), to_string(plan.engine)));
   }
   GANTRY_CHECK(save_journal(host, record, files).in("the journal"));
   for (const auto& change : plan.files) {

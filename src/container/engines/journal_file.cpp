@@ -12,7 +12,6 @@
 namespace gantry::engines {
 namespace {
 
-constexpr std::size_t kFileLimit = 64;
 constexpr std::size_t kContentLimit = std::size_t{8} << 20;
 constexpr std::array kFormats{std::pair{Format::Toml, "toml"}, std::pair{Format::Json, "json"},
                               std::pair{Format::Other, "other"}};
@@ -101,7 +100,7 @@ Result<EngineJournal> read_record(const sys::Host& host, const std::string& dire
   }
   EngineJournal record{.engine = engine, .directories = document["directories"].strings()};
   for (const auto value : document["files"]) {
-    if (record.files.size() >= kFileLimit) return Error(Errc::Corrupt, "too many files");
+    if (record.files.size() >= kFilesKept) return Error(Errc::Corrupt, "too many files");
     GANTRY_TRY(auto file, read_file(host, directory, value, record.files.size()));
     record.files.push_back(std::move(file));
   }

@@ -10,6 +10,7 @@ namespace gantry::engines {
 // How many of our own texts of a file are kept, to recognise the file. A crash leaves the newest or
 // the one before.
 constexpr std::size_t kVersionsKept = 8;
+constexpr std::size_t kFilesKept = 1'024;  // of one engine: every drop-in that a run wrote
 
 struct JournalFile {
   std::string path;

@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -101,6 +102,28 @@ TEST(Journal, ManyRunsInARowCanBeUndone) {
   }
   ASSERT_TRUE(undo(tree.host(), Engine::Docker, *disk_file_writer()).ok());
   EXPECT_EQ(*tree.host().read("/etc/docker/daemon.json"), "{}\n");
+}
+
+TEST(Journal, ManyDropInsCanBeUndone) {
+  test::Tree tree;
+  const std::string before = "version = 2\n";
+  tree.file("etc/containerd/config.toml", before);
+  const RunProgram run = [](const auto&) { return Result<std::string>("containerd x v2.1.4 y"); };
+  const auto drop_in = [](int i) {
+    return fmt::format("/etc/containerd/conf.d/{}-nvidia.toml", i);
+  };
+  constexpr int kDropIns = 70;
+  for (int i = 0; i < kDropIns; ++i) {
+    const auto plan =
+        make_plan(tree.host(), {.engine = Engine::Containerd, .drop_in = drop_in(i), .run = run});
+    ASSERT_TRUE(plan.ok()) << i << ": " << plan.error().text();
+    const auto done = apply(tree.host(), *plan, *disk_file_writer());
+    ASSERT_TRUE(done.ok()) << i << ": " << done.error().text();
+    ASSERT_TRUE(tree.host().exists(drop_in(i))) << i;
+  }
+  undo_changes(tree, Engine::Containerd);
+  EXPECT_FALSE(tree.host().exists("/etc/containerd/conf.d"));
+  EXPECT_EQ(read_text(tree, "/etc/containerd/config.toml"), before);
 }
 
 TEST(Journal, WhatWasNotThereIsGoneAgainWithItsDirectories) {

@@ -6,10 +6,13 @@
 #include "node/agent/kubelet_fixture_for_test.hpp"
 #include "node/agent/pre_start_handler.hpp"
 #include "node/pod_shares/node_snapshot_for_test.hpp"
+#include "sharing/daemon/client.hpp"
 #include "support/eventually.hpp"
 #include "support/fake_api_server.hpp"
 #include "support/machine.hpp"
 #include "support/paths.hpp"
+
+#include <signal.h>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -241,6 +244,29 @@ TEST_F(PodSharesTest, WhileTheApiServerFailsTheKubeletIsAskedToTryAgain) {
   EXPECT_THAT(refused.error().text(), HasSubstr("the pod cannot be read now"));
   server_.override_answers(nullptr);
   const auto again = filled("a", "gib-0");
+  EXPECT_TRUE(again.is_ready()) << again.error().text();
+}
+
+// The agent's supervisor replaces such a daemon. Until then the kubelet must not wait for its own
+// deadline of 30 s.
+TEST_F(PodSharesTest, AStoppedShareDaemonIsNamedInTimeWithTheCommandThatHelps) {
+  for (const auto* uid : {"a", "b"}) put_pod(uid, 1);
+  begin();
+  ASSERT_TRUE(filled("a", "gib-0").is_ready());
+  const auto daemon = daemon::Client::connect(host_)->daemon_pid();
+  ASSERT_GT(daemon, 1);
+  ASSERT_EQ(::kill(daemon, SIGSTOP), 0);
+  const auto begun = std::chrono::steady_clock::now();
+  const auto refused = filled("b", "gib-1");
+  const auto took = std::chrono::steady_clock::now() - begun;
+  ::kill(daemon, SIGCONT);
+  ASSERT_TRUE(refused.answered());
+  EXPECT_LT(took, daemon::kAnswerWithin + 5s);
+  EXPECT_THAT(refused.error().text(), AllOf(HasSubstr(fmt::format("share daemon (pid {})", daemon)),
+                                            HasSubstr("is stopped")));
+  EXPECT_THAT(refused.error().remedy(), HasSubstr(fmt::format("kill -9 {}", daemon)));
+  EXPECT_THAT(granted_pods(), ElementsAre("a")) << "what failed leaves no grant";
+  const auto again = filled("b", "gib-1");
   EXPECT_TRUE(again.is_ready()) << again.error().text();
 }
 

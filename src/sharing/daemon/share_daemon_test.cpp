@@ -23,6 +23,7 @@
 #include <filesystem>
 #include <functional>
 #include <thread>
+#include <utility>
 
 namespace gantry::daemon {
 namespace {
@@ -197,29 +198,62 @@ TEST_F(DaemonProcess, SharesOutliveADaemonThatIsKilled) {
   }
 }
 
-TEST_F(DaemonProcess, AHeldShareDoesNotOutliveItsHolderOverARestart) {
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
-  const pid_t holder = ::fork();
-  if (holder == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    auto holding = *Client::connect(host_);
-    const bool well = holding.hold(share_of({.name = "held", .memory = "2GiB"})).ok();
-    (void)!::write(ends[1], well ? "y" : "n", 1);
-    for (;;) ::pause();
+// A process that holds the share "held" and belongs to it, until it is killed.
+class Holder {
+ public:
+  explicit Holder(const sys::Host& host) {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      auto holding = *Client::connect(host);
+      const bool well = holding.hold(share_of({.name = "held", .memory = "2GiB"})).ok() &&
+                        holding.adopt("held", ::getpid()).ok();
+      (void)!::write(ends[1], well ? "y" : "n", 1);
+      for (;;) ::pause();
+    }
+    char well = 'n';
+    EXPECT_EQ(::read(ends[0], &well, 1), 1);
+    EXPECT_EQ(well, 'y');
+    ::close(ends[0]);
+    ::close(ends[1]);
   }
-  char well = 'n';
-  ASSERT_EQ(::read(ends[0], &well, 1), 1);
-  ASSERT_EQ(well, 'y');
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+  ~Holder() { kill(); }
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(std::exchange(pid_, -1), nullptr, 0);
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+TEST_F(DaemonProcess, AHeldShareDoesNotOutliveItsHolderOverARestart) {
+  Holder holder(host_);
   stop(SIGKILL);
   start();
   auto asking = client();
   EXPECT_TRUE(asking.show("held").ok());
-  ::kill(holder, SIGKILL);
-  ::waitpid(holder, nullptr, 0);
+  holder.kill();
   EXPECT_TRUE(eventually([&] { return !asking.show("held").ok(); }));
-  ::close(ends[0]);
-  ::close(ends[1]);
+}
+
+TEST_F(DaemonProcess, TheCgroupOfAHolderThatEndedBetweenTwoDaemonsIsRemoved) {
+  Holder holder(host_);
+  const auto records = read_records(host_).records;
+  ASSERT_THAT(records, SizeIs(1));
+  const auto cgroup = records[0].cgroup;
+  if (cgroup.empty()) GTEST_SKIP() << "cgroup v2 is not writable";
+  stop(SIGKILL);
+  holder.kill();
+  ASSERT_TRUE(std::filesystem::exists(cgroup));
+  start();
+  EXPECT_FALSE(std::filesystem::exists(cgroup)) << cgroup;
+  EXPECT_THAT(read_records(host_).records, IsEmpty());
 }
 
 std::string oom_score_adj(pid_t pid) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gate: when launches may run.
 #include "sharing/fence/gate_under_test.hpp"
+#include "support/quiet_witness.hpp"
 
 #include <gmock/gmock.h>
 
@@ -293,38 +294,45 @@ SecondOfWork work_for_a_second(const FencedCuda& cuda) {
   return seen;
 }
 
+// A second without a daemon, which `prepare` begins. It is tried again only if other programs had
+// the processors: one stall on a quiet machine is a fault.
+void expect_second_without_daemon(const std::function<void(FencedCuda&)>& prepare,
+                                  const std::function<bool(const SecondOfWork&)>& is_kept) {
+  SecondOfWork seen;
+  bool quiet = false;
+  for (int attempt = 0; attempt < 5 && !quiet; ++attempt) {
+    FencedCuda cuda;
+    cuda.ready();
+    ASSERT_EQ(cuda.spin(kMs), CUDA_SUCCESS);
+    prepare(cuda);
+    lose_daemon(cuda, 50, 0);
+    gantry::test::QuietWitness witness;
+    seen = work_for_a_second(cuda);
+    quiet = witness.was_quiet();
+    if (is_kept(seen)) return;
+  }
+  ADD_FAILURE() << seen.part << ", longest " << seen.longest.count() << " ms"
+                << (quiet ? "" : ", five times on a busy machine");
+}
+
 TEST(Gate, WithoutADaemonAProcessKeepsToItsCap) {
   for (const auto state : {FENCE_OPEN, FENCE_SHUT}) {
     SCOPED_TRACE(state);
-    SecondOfWork seen;
-    bool kept = false;
-    for (int attempt = 0; attempt < 5 && !kept; ++attempt) {  // other load may spoil one
-      FencedCuda cuda;
-      cuda.ready();
-      ASSERT_EQ(cuda.spin(kMs), CUDA_SUCCESS);
-      cuda.host().set_gate(0, state, 2);
-      lose_daemon(cuda, 50, 0);
-      seen = work_for_a_second(cuda);
-      kept = seen.part < 0.53 && seen.part > 0.35 && seen.longest < milliseconds(100);
-    }
-    EXPECT_TRUE(kept) << seen.part << ", longest " << seen.longest.count() << " ms";
+    expect_second_without_daemon([&](FencedCuda& cuda) { cuda.host().set_gate(0, state, 2); },
+                                 [](const SecondOfWork& seen) {
+                                   return seen.part < 0.53 && seen.part > 0.35 &&
+                                          seen.longest < milliseconds(100);
+                                 });
   }
 }
 
 TEST(Gate, SeveralProcessesWithoutADaemonDivideTheCap) {
-  SecondOfWork seen;
-  bool kept = false;
-  for (int attempt = 0; attempt < 5 && !kept; ++attempt) {
-    FencedCuda cuda;
-    cuda.ready();
-    ASSERT_EQ(cuda.spin(kMs), CUDA_SUCCESS);
-    cuda.host().process(1).host_pid = 1;
-    cuda.host().row(0, 1).busy = 1;
-    lose_daemon(cuda, 50, 0);
-    seen = work_for_a_second(cuda);
-    kept = seen.part < 0.28 && seen.part > 0.15;
-  }
-  EXPECT_TRUE(kept) << seen.part;
+  expect_second_without_daemon(
+      [](FencedCuda& cuda) {
+        cuda.host().process(1).host_pid = 1;
+        cuda.host().row(0, 1).busy = 1;
+      },
+      [](const SecondOfWork& seen) { return seen.part < 0.28 && seen.part > 0.15; });
 }
 
 TEST(Gate, AnExplicitCapIsRefusedAfterTenSecondsWithoutADaemon) {
