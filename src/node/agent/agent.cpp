@@ -111,6 +111,7 @@ Status Agent::open() {
   open_ledger();
   handover_ = std::make_unique<AgentHandover>(*loop_, host_.outside(kAgentSocket), log_,
                                               handover_callbacks());
+  plugins_->on_watched([this] { handover_->look_soon(); });
   return {};
 }
 
@@ -377,6 +378,7 @@ void Agent::publish(resources::Offer offer) {
   update_pod_shares();
   report_shared();
   plugins_->offer(offering_, machine_watcher_->health());
+  if (handover_) handover_->look_soon();
   if (reporter_) reporter_->health(machine_watcher_->health(), std::time(nullptr));
 }
 

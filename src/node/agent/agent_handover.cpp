@@ -7,7 +7,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::string_view kSuccessionComponent = "succession";
-constexpr auto kPollInterval = 50ms;
 constexpr auto kDeadline = 5s;
 
 }  // namespace
@@ -19,12 +18,15 @@ AgentHandover::AgentHandover(sys::Loop& loop, std::string socket, const Log& log
       log_(log),
       handover_callbacks_(std::move(side)),
       kept_(loop) {
-  timer_ = loop_.every(kPollInterval, [this] { look(); });
+  look_soon();
+}
+
+void AgentHandover::look_soon() {
+  if (!takeover_) timer_ = loop_.after(0ms, [this] { look(); });
 }
 
 void AgentHandover::look() {
-  if (!handover_callbacks_.registered()) return;
-  timer_.cancel();
+  if (takeover_ || !handover_callbacks_.registered()) return;
   takeover_.emplace(loop_, socket_, kDeadline,
                     [this](Result<std::vector<kubelet::TakenConnection>> connections) {
                       taken(std::move(connections));

@@ -29,6 +29,9 @@ class AgentHandover {
   };
 
   AgentHandover(sys::Loop& loop, std::string socket, const Log& log, HandoverCallbacks side);
+  // To be called whenever `registered` may have become true. There is no timer for it: an agent
+  // without GPUs would wake for nothing, and one that looks late takes over from its successor.
+  void look_soon();
 
  private:
   void look();

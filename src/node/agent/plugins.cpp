@@ -167,7 +167,9 @@ void Plugins::on_registrar(const kubelet::RegistrarEvent& event) {
     case Found: return log_.info(kPluginsComponent, "kubelet found", {{"socket", event.text}});
     case Serving: return log_.detail(1, kPluginsComponent, "serving", {resource, endpoint});
     case Watched:
-      return log_.detail(1, kPluginsComponent, "kubelet reads the list of devices", {resource});
+      log_.detail(1, kPluginsComponent, "kubelet reads the list of devices", {resource});
+      if (on_watched_) on_watched_();
+      return;
   }
 }
 

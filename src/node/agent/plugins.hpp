@@ -32,6 +32,8 @@ class Plugins {
           const Log& log, metrics::AgentCounters& counters, OnPreStart on_pre_start);
   // Used in addition to the log; must outlive this object.
   void set_gke_log(const GkeLog* log) { gke_log_ = log; }
+  // Called whenever the kubelet begins to read the list of a resource that it has registered.
+  void on_watched(std::function<void()> tell) { on_watched_ = std::move(tell); }
   Status start();
 
   // Sets what the node offers from now on. A resource that is no longer offered is sent as an empty
@@ -59,6 +61,7 @@ class Plugins {
   metrics::AgentCounters& counters_;
   OnPreStart on_pre_start_;
   const GkeLog* gke_log_ = nullptr;
+  std::function<void()> on_watched_;
   std::shared_ptr<const CurrentOffer> offering_;
   std::map<std::string, std::unique_ptr<kubelet::Plugin>> plugins_;  // must outlive the registrar
   kubelet::Registrar registrar_;
