@@ -26,7 +26,7 @@ struct CardLoad {
 
 using ContainerMask = std::uint64_t;  // a set of containers, by index in PodRequest.containers
 inline constexpr std::size_t kMaxPlacedContainers = 64;  // bits of a ContainerMask
-inline constexpr std::uint32_t kMaxGpusPerNode = 64;  // upper bound
+inline constexpr std::uint32_t kMaxGpusPerNode = 64;     // upper bound
 
 class PodDemand {
  public:
