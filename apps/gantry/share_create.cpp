@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share create and rm: shares that have a name and a CDI device.
 #include "base/core/printable.hpp"
+#include "base/sys/shell_command.hpp"
 #include "gantry/share_commands.hpp"
 #include "sharing/backend/backends.hpp"
 #include "sharing/backend/mps_share.hpp"
@@ -130,7 +131,8 @@ Result<int> remove(const RemoveOptions& options, Context& context) {
   for (const auto& name : options.names) {
     const auto removed = remove_one(name, options, host);
     if (removed.ok()) continue;
-    fmt::print(context.err, "gantry share rm: {}\n", printable_lines(removed.error().text()));
+    fmt::print(context.err, "gantry share rm: {}\n",
+               printable_lines(sys::with_root(removed.error().text(), context.root)));
     result = kProblem;
   }
   return result;

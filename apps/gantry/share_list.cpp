@@ -86,8 +86,12 @@ Result<int> top(const TopOptions& options, Context& context) {
     if (!context.json) read_command_lines(shares);
     context.measure_terminal();
     const Screen screen{.width = context.columns, .whole_commands = options.wide};
-    const auto picture =
-        context.json ? shares_json(shares) : printable_lines(usage_table(shares, screen));
+    // A process's own command line is shown as it is; only our advice names the root.
+    const auto table = [&] {
+      const auto text = usage_table(shares, screen);
+      return printable_lines(shares.empty() ? sys::with_root(text, context.root) : text);
+    };
+    const auto picture = context.json ? shares_json(shares) : table();
     // Draws over the previous screen and clears the rest of each line, which avoids flicker.
     std::string text = live ? "\x1b[H" : "";
     for (const char c : picture) {
