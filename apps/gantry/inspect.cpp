@@ -62,8 +62,9 @@ Result<int> inspect_cluster(const InspectFlags& flags, InspectName called_as, Co
   const auto views = survey.views();
   const bool json = context.json || flags.output == "json";
   if (views.empty() && !json) return nothing_shared(flags);
-  // gpushare's own command keeps gpushare's lines.
-  const auto width = json || called_as == InspectName::Gpushare ? 0 : context.columns;
+  // gpushare's own command keeps gpushare's lines; `-o wide` is wide, as kubectl's is.
+  const bool whole_lines = json || called_as == InspectName::Gpushare || flags.output == "wide";
+  const auto width = whole_lines ? 0 : context.columns;
   fmt::print(context.painted_out(), "{}",
              wrap_lines(shown(views, flags, called_as, context), width));
   return kOk;
