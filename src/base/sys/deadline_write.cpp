@@ -151,8 +151,8 @@ Status outcome_of(const WriterReport& report, std::string_view shown) {
     case WriterReport::OpenFailed: return Error::sys(report.value, fmt::format("open {}", shown));
     case WriterReport::WriteFailed: return Error::sys(report.value, fmt::format("write {}", shown));
     default:
-      return Error(Errc::Internal, fmt::format("write {}: the kernel took only {} bytes", shown,
-                                               report.value));
+      return Error(Errc::Internal,
+                   fmt::format("write {}: the kernel took only {} bytes", shown, report.value));
   }
 }
 
@@ -174,20 +174,21 @@ Status write_with_deadline(const Host& host, std::string_view path, std::string_
                            std::chrono::milliseconds deadline) {
   const auto shown = host.outside(path);
   if (text.size() > kMaxKernelWrite)
-    return Error(Errc::Invalid, fmt::format("write {}: more than {} bytes", shown,
-                                            kMaxKernelWrite));
+    return Error(Errc::Invalid,
+                 fmt::format("write {}: more than {} bytes", shown, kMaxKernelWrite));
   const auto until = Clock::now() + deadline;
   GANTRY_TRY(const auto file, host.open(path, O_PATH));  // looks the file up, opens nothing
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
   const UniqueFd mine(ends[0]);
   UniqueFd theirs(ends[1]);
-  WriterJob job{.report = theirs.get(),
-                .file = file.get(),
-                .last_descriptor = last_descriptor(),
-                .name = {},
-                .text = text,
-                .interrupt = {.it_interval = {}, .it_value = to_timeval(deadline + kInterruptAfter)}};
+  WriterJob job{
+      .report = theirs.get(),
+      .file = file.get(),
+      .last_descriptor = last_descriptor(),
+      .name = {},
+      .text = text,
+      .interrupt = {.it_interval = {}, .it_value = to_timeval(deadline + kInterruptAfter)}};
   fmt::format_to_n(job.name.data(), job.name.size() - 1, "/proc/self/fd/{}", file.get());
   GANTRY_CHECK(start_writer(job));
   theirs.reset();

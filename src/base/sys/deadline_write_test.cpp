@@ -139,8 +139,10 @@ TEST(DeadlineWrite, WriterThatCanBeInterruptedEndsByItself) {
   ASSERT_NE(begin, std::string::npos);
   const auto process = remedy.substr(begin, remedy.rfind('/') - begin);
   // Where pid 1 collects nothing, the writer stays as a zombie, which has no descriptors.
-  const auto ended = [&] { return ::access((process + "/fd/0").c_str(), F_OK) != 0 &&
-                                  ::access((process + "/exe").c_str(), F_OK) != 0; };
+  const auto ended = [&] {
+    return ::access((process + "/fd/0").c_str(), F_OK) != 0 &&
+           ::access((process + "/exe").c_str(), F_OK) != 0;
+  };
   for (int i = 0; i < 100 && !ended(); ++i) std::this_thread::sleep_for(50ms);
   EXPECT_TRUE(ended()) << process;
 }
