@@ -108,8 +108,6 @@ TEST(Fits, AHolderThatIsAloneExcludesOthers) {
 }
 
 TEST(Fits, SumsDoNotOverflow) {
-  auto card = shared;
-  card.memory_bytes = ~std::uint64_t{0};
   const auto half = share("a", ~std::uint64_t{0} / 2 + 1).holding;
   auto other = half;
   other.holder = "b";
