@@ -84,11 +84,15 @@ OwnerIntent intent_of(const OwnerChange& change) {
 }
 
 Status settle_change(OwnershipStore& ledger, const OwnerIntent& intent, ActOutcome outcome) {
-  switch (outcome) {
-    case ActOutcome::Done: return ledger.finish(intent);
-    case ActOutcome::Undone: return ledger.cancel(intent);
-    default: return {};  // the intent stays
-  }
+  if (outcome == ActOutcome::Unknown) return {};  // the intent stays
+  const bool done = outcome == ActOutcome::Done;
+  auto settled = done ? ledger.finish(intent) : ledger.cancel(intent);
+  if (settled.ok() || settled.error().code() != Errc::NotFound) return settled;
+  // The answer to an earlier call may have been lost.
+  const auto* entry = ledger.state().find(intent.gpu);
+  const bool recorded = ledger.state().intent(intent.gpu) == nullptr && entry != nullptr &&
+                        (!done || (entry->owner == intent.to && entry->use == intent.use));
+  return recorded ? Status{} : settled;
 }
 
 Status settle_change(const sys::Host& host, const OwnerIntent& intent, ActOutcome outcome) {

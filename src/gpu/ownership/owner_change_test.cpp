@@ -156,6 +156,21 @@ TEST(OwnerChange, AnActThatHangsKeepsItsIntent) {
   EXPECT_EQ(machine.owner(), Owner::Plugin);
 }
 
+TEST(OwnerChange, CanBeSettledTwice) {
+  ChangedMachine machine;
+  auto ledger = OwnershipStore::open(machine.host);
+  ASSERT_TRUE(ledger.ok());
+  expect_ok(ledger->adopt(changed_gpu, {}, Owner::Plugin, AllocationMode::Whole));
+  const auto intent = intent_of(to_vm);
+  expect_ok(ledger->begin(intent, not_in_use));
+  expect_ok(settle_change(*ledger, intent, ActOutcome::Done));
+  expect_ok(settle_change(*ledger, intent, ActOutcome::Done));
+  EXPECT_EQ(ledger->state().find(changed_gpu)->owner, Owner::Vm);
+  auto other = intent;
+  other.to = Owner::Plugin;
+  EXPECT_EQ(settle_change(*ledger, other, ActOutcome::Done).error().code(), Errc::NotFound);
+}
+
 TEST(OwnerChange, SaysThatAnAgentHasTheLedger) {
   ChangedMachine machine;
   const auto agent = OwnershipStore::open(machine.host);

@@ -68,8 +68,7 @@ Result<OwnerIntent> intent_from(json::Value object) {
   GANTRY_TRY(intent.what, name_in(object, "what"));
   const auto pid = object["pid"].u64();
   const auto since = object["since"].i64();
-  constexpr std::int64_t kMaxTime = 253'402'300'799;  // the end of the year 9999
-  if (!pid || *pid > UINT32_MAX || !since || *since < 0 || *since > kMaxTime)
+  if (!pid || *pid > UINT32_MAX || !since)
     return corrupt_ledger("an intent has no valid pid or time");
   intent.pid = static_cast<std::uint32_t>(*pid);
   intent.since_unix_seconds = *since;

@@ -193,8 +193,7 @@ Status OwnershipStore::check_change(const GpuOwnership& entry, const GpuUsage& e
   if (const auto* claim = claim_on(state_, entry.gpu))
     return held(entry.gpu, claim->what, "it can change its owner when that has ended");
   if (!evidence.holders.empty())
-    return held(entry.gpu, evidence.holders.front(),
-                "it can change its owner when that pod has ended");
+    return held(entry.gpu, evidence.holders.front(), "it can change its owner when that has ended");
   if (!evidence.pids.empty()) {
     return held(
         entry.gpu, fmt::format("process {}", evidence.pids.front()),
@@ -317,8 +316,10 @@ Status OwnershipStore::forget(const model::PciAddress& gpu) {
 }
 
 std::string describe(const OwnerIntent& intent) {
+  constexpr std::int64_t kEndOfYear9999 = 253'402'300'799;  // fmt throws for later times
+  const auto since = std::clamp<std::int64_t>(intent.since_unix_seconds, 0, kEndOfYear9999);
   return fmt::format("`{}` (process {}, since {:%Y-%m-%d %H:%M:%S} UTC)", intent.what, intent.pid,
-                     fmt::gmtime(static_cast<std::time_t>(intent.since_unix_seconds)));
+                     fmt::gmtime(static_cast<std::time_t>(since)));
 }
 
 }  // namespace gantry::ownership
