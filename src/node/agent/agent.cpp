@@ -334,7 +334,7 @@ void Agent::open_ledger() {
 void Agent::take_owner_requests() {
   owner_requests_ = std::make_unique<OwnerRequests>(*loop_, host_, log_, ownership_,
                                                     *machine_watcher_, owner_callbacks());
-  const auto listening = owner_requests_->listen(host_.outside(owner_lease::kOwnerSocket));
+  const auto listening = owner_requests_->listen();
   if (!listening.ok())
     log_.warning(kAgentComponent, "commands cannot change the owner of a GPU",
                  {{"err", listening.error()}});

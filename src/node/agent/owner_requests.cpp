@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/owner_requests.hpp"
 
+#include "base/sys/kernel.hpp"
 #include "node/owner_lease/local_usage.hpp"
 
 #include <utility>
@@ -25,6 +26,12 @@ OwnerRequests::OwnerRequests(sys::Loop& loop, const sys::Host& host, const Log& 
       machine_(machine),
       callbacks_(std::move(callbacks)),
       server_(loop, log, server_callbacks()) {}
+
+Status OwnerRequests::listen() {
+  const std::string socket(owner_lease::kOwnerSocket);
+  GANTRY_CHECK(sys::real_kernel()->make_directory(host_, socket.substr(0, socket.rfind('/'))));
+  return server_.listen(host_.outside(socket));
+}
 
 LeaseServer::Callbacks OwnerRequests::server_callbacks() {
   return {

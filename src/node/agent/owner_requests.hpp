@@ -35,7 +35,7 @@ class OwnerRequests {
   OwnerRequests(const OwnerRequests&) = delete;
   OwnerRequests& operator=(const OwnerRequests&) = delete;
 
-  Status listen(const std::string& path) { return server_.listen(path); }
+  Status listen();
 
  private:
   owner_lease::LeaseServer::Callbacks server_callbacks();
