@@ -170,7 +170,7 @@ auto* find_uuid(List& list, const model::GpuUuid& uuid) {
   return found == list.end() || uuid.text.empty() ? nullptr : &*found;
 }
 
-// Takes the entry and the claims of the GPU at this address out of the state.
+// Takes everything about the GPU at this address out of the state.
 UnplacedGpu take_out(OwnershipState& state, const model::PciAddress& gpu) {
   UnplacedGpu out;
   if (const auto* entry = find_gpu(state.gpus, gpu))
@@ -182,6 +182,8 @@ UnplacedGpu take_out(OwnershipState& state, const model::PciAddress& gpu) {
   }
   std::erase_if(state.gpus, [&](const GpuOwnership& entry) { return entry.gpu == gpu; });
   std::erase_if(state.claims, [&](const Claim& claim) { return claim.gpu == gpu; });
+  // A card that was plugged in elsewhere is as its driver found it there.
+  std::erase_if(state.intents, [&](const OwnerIntent& intent) { return intent.gpu == gpu; });
   return out;
 }
 
