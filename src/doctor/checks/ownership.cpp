@@ -4,7 +4,6 @@
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/run_checks.hpp"
 #include "gpu/ownership/owner_change.hpp"
-#include "gpu/ownership/owner_change.hpp"
 
 #include <fmt/format.h>
 
