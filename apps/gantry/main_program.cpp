@@ -24,6 +24,7 @@ void add_commands(CLI::App& app, Context& context, Action& chosen) {
   add_info(app, context, chosen);
   add_list(app, context, chosen);
   add_topo(app, context, chosen);
+  add_gpu(app, context, chosen);
   add_doctor(app, context, chosen);
   add_report(app, context, chosen);
   add_cdi(app, context, chosen);

@@ -29,6 +29,7 @@ std::span<const Check> gpu_checks();
 std::span<const Check> recovery_checks();
 std::span<const Check> sharing_checks();
 std::span<const Check> share_checks();
+std::span<const Check> ownership_checks();
 std::span<const Check> node_checks();
 std::span<const Check> access_checks();
 std::span<const Check> library_checks();
@@ -51,7 +52,7 @@ inline auto areas() {
                     node_checks(),    access_checks(), library_checks(),   tool_checks(),
                     service_checks(), limit_checks(),  docker_checks(),    toolkit_checks(),
                     cri_checks(),     cdi_checks(),    share_checks(),     kubelet_checks(),
-                    cluster_checks(), fabric_checks(), nvlink_checks()};
+                    cluster_checks(), fabric_checks(), nvlink_checks(),    ownership_checks()};
 }
 
 }  // namespace gantry::doctor

@@ -62,5 +62,6 @@ std::vector<Case> userland_cases();
 std::vector<Case> runtime_cases();
 std::vector<Case> cluster_cases();
 std::vector<Case> share_cases();
+std::vector<Case> ownership_cases();
 
 }  // namespace gantry::doctor
