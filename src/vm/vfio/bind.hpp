@@ -29,8 +29,8 @@ struct BindResult {
 
 // Binds all functions of the GPUs to vfio drivers. Everything is checked before the first write.
 // Returns Busy if a process has a GPU open or another Gantry is at work, Unsupported if it cannot
-// be passed through, Timeout if the kernel never returned. After an error the GPUs are as before
-// unless the text says otherwise.
+// be passed through, Timeout if the kernel never returned. After Timeout and Internal the GPUs may
+// be in between, and `recover` goes on; after any other error they are as before.
 Result<BindResult> bind(const sys::Host& host, const PassthroughRequest& request,
                         const BindOptions& options, const Effects& effects);
 

@@ -218,13 +218,13 @@ void Findings::check_interrupts() {
 }
 
 std::string Findings::culprit_remedy(const pci::Function& culprit) const {
-  if (culprit.is_gpu()) {
-    std::vector<std::string> all;
-    for (const auto& target : plan_.targets) all.push_back(target.sysfs());
-    all.push_back(culprit.address.sysfs());
+  std::vector<std::string> all;
+  for (const auto& target : plan_.targets) all.push_back(target.sysfs());
+  if (culprit.is_nvswitch())
+    return fmt::format("gantry vfio plan --with-nvswitches {}", fmt::join(all, " "));
+  all.push_back(culprit.address.sysfs());
+  if (culprit.is_gpu())
     return fmt::format("gantry vfio plan {}  # both must go together", fmt::join(all, " "));
-  }
-  if (culprit.is_nvidia()) return "gantry vfio plan --with-nvswitches GPU...";
   return "put the card into a slot that separates devices (ACS), or switch ACS on in the firmware";
 }
 

@@ -63,15 +63,19 @@ void close_journal(const Journal& journal, const Effects& effects,
   if (!removed.ok()) failures.push_back(removed.error().text());
 }
 
-Error with_failures(const Error& first, const std::vector<std::string>& failures) {
+// The code tells the caller how it ended: Internal or Timeout if something is left in between, any
+// other one if the functions are as they were.
+Error with_failures(const Error& first, const std::vector<std::string>& failures, bool in_between) {
   auto text = first.cause();
   if (!failures.empty()) {
     text += fmt::format("; taking it back failed too: {}", fmt::join(failures, "; "));
   }
-  Error error(first.code(), std::move(text));
-  if (!first.remedy().empty()) return std::move(error).advise(first.remedy());
-  if (!failures.empty()) return std::move(error).advise("gantry vfio recover");
-  return error;
+  auto code = first.code();
+  if (in_between && code != Errc::Timeout) code = Errc::Internal;
+  if (!in_between && (code == Errc::Internal || code == Errc::Timeout)) code = Errc::Denied;
+  Error error(code, std::move(text));
+  if (in_between && code == Errc::Internal) return std::move(error).advise("gantry vfio recover");
+  return std::move(error).advise(first.remedy());
 }
 
 // Turns round after `error` in the step journal.step.
@@ -80,8 +84,9 @@ Error turn_back(StepRunner& runner, Journal& journal, const Effects& effects, co
   static_cast<void>(save(journal, effects).ok());  // a full disk must not stop the way back
   auto failures = undo_all(runner, journal, effects);
   close_journal(journal, effects, failures);
+  const bool in_between = !failures.empty() || !journal.stuck.empty();
   for (auto& note : runner.notes) failures.push_back(std::move(note));
-  return with_failures(error, failures);
+  return with_failures(error, failures, in_between);
 }
 
 }  // namespace
@@ -92,7 +97,7 @@ Result<RebindResult> go_forward(const sys::Host& host, Journal& journal, const E
   for (std::size_t k = journal.step; k < steps.size(); ++k) {
     journal.step = k;
     if (auto saved = save(journal, effects); !saved.ok()) {
-      if (k == 0) return std::move(saved).error().in("nothing was changed");
+      if (k == 0) return with_failures(Error(saved.error()).in("nothing was changed"), {}, false);
       journal.step = k - 1;  // this step was not begun
       return turn_back(runner, journal, effects, saved.error());
     }

@@ -47,7 +47,8 @@ struct RebindResult {
 
 // Does the steps from journal.step on. On success the journal stays: the caller records the result,
 // then removes it. If a step fails, takes all of them back and returns the first error; failures on
-// the way back are added to its text, and the journal stays only if something is left to be done.
+// the way back are added to its text, and the journal stays only if something is left to be done:
+// then the code is Internal or Timeout. With any other code the functions are as they were.
 Result<RebindResult> go_forward(const sys::Host& host, Journal& journal, const Effects& effects);
 
 // Takes the steps up to journal.step back, the last one first.
