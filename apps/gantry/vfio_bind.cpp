@@ -81,7 +81,7 @@ struct OpenedMachine {
   std::vector<model::PciAddress> targets;
 };
 
-Result<OpenedMachine> look_at(const sys::Host& host, const BindFlags& flags) {
+Result<OpenedMachine> open_machine(const sys::Host& host, const BindFlags& flags) {
   OpenedMachine machine;
   GANTRY_TRY(machine.state, vfio::read_machine_state(host));
   GANTRY_TRY(machine.targets, find_gpus(machine.state, flags.gpus));
@@ -89,7 +89,7 @@ Result<OpenedMachine> look_at(const sys::Host& host, const BindFlags& flags) {
 }
 
 Result<int> dry_bind(const sys::Host& host, const BindFlags& flags, Context& context) {
-  GANTRY_TRY(const auto machine, look_at(host, flags));
+  GANTRY_TRY(const auto machine, open_machine(host, flags));
   const auto plan = vfio::plan_passthrough(
       machine.state, {.targets = machine.targets, .with_nvswitches = flags.with_nvswitches});
   GANTRY_CHECK(vfio::check_plan(plan));
@@ -105,7 +105,7 @@ Result<int> bind_gpus(const BindFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   if (flags.dry_run) return dry_bind(host, flags, context);
   GANTRY_TRY(const auto effects, vfio_effects(host));
-  GANTRY_TRY(const auto machine, look_at(host, flags));
+  GANTRY_TRY(const auto machine, open_machine(host, flags));
   const vfio::PassthroughRequest request{.targets = machine.targets,
                                          .with_nvswitches = flags.with_nvswitches};
   GANTRY_TRY(auto result, while_waiting(context, [&] {
@@ -126,7 +126,7 @@ Result<int> bind_gpus(const BindFlags& flags, Context& context) {
 }
 
 // A card that is persisted can be released after it was taken out of its slot.
-Result<OpenedMachine> look_at_bound(const sys::Host& host, const BindFlags& flags) {
+Result<OpenedMachine> open_bound_machine(const sys::Host& host, const BindFlags& flags) {
   OpenedMachine machine;
   GANTRY_TRY(machine.state, vfio::read_machine_state(host));
   GANTRY_TRY(const auto persisted, vfio::read_persisted(host));
@@ -146,7 +146,7 @@ Result<OpenedMachine> look_at_bound(const sys::Host& host, const BindFlags& flag
 
 Result<int> release_gpus(const BindFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto machine, look_at_bound(host, flags));
+  GANTRY_TRY(const auto machine, open_bound_machine(host, flags));
   if (flags.dry_run) {
     GANTRY_TRY(const auto journal, vfio::release_journal(host, machine.state, machine.targets));
     print_result(shown_steps(journal), "", true, context);
@@ -212,7 +212,7 @@ Result<int> restore_gpus(Context& context) {
   return status;
 }
 
-void add_common(CLI::App& command, Context& context, BindFlags& flags) {
+void add_bind_options(CLI::App& command, Context& context, BindFlags& flags) {
   add_machine_options(command, context);
   add_gpu_names(command, flags.gpus);
   command.add_flag("--dry-run", flags.dry_run, "Show the steps without doing them");
@@ -228,7 +228,7 @@ void add_vfio_bind(CLI::App& vfio, Context& context, Action& chosen) {
   const auto flags = std::make_shared<BindFlags>();
   auto* command = vfio.add_subcommand(
       "bind", "Give GPUs with all their functions to a vfio driver, for virtual machines");
-  add_common(*command, context, *flags);
+  add_bind_options(*command, context, *flags);
   command->add_flag("--persist", flags->persist, "Also at every boot, until `gantry vfio release`");
   command->add_flag("--with-nvswitches", flags->with_nvswitches,
                     "All NVSwitches too: the whole board for one virtual machine");
@@ -243,7 +243,7 @@ void add_vfio_release(CLI::App& vfio, Context& context, Action& chosen) {
   const auto flags = std::make_shared<BindFlags>();
   auto* command =
       vfio.add_subcommand("release", "Give GPUs back to the drivers that they had before");
-  add_common(*command, context, *flags);
+  add_bind_options(*command, context, *flags);
   add_examples(*command,
                "  sudo gantry vfio release 0000:3b:00.0\n"
                "  sudo gantry vfio release 0000:3b:00.0 --drain   # when its machine has ended\n");

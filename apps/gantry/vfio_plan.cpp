@@ -16,11 +16,11 @@ constexpr const char* kWhy =
     "Why driver_override and not new_id\n"
     "  Many notes bind a GPU to a virtual machine with\n"
     "      echo 10de 15f8 > /sys/bus/pci/drivers/vfio-pci/new_id\n"
-    "  That adds the type of the card to vfio-pci, not the card. The kernel then tries vfio-pci "
-    "on\n"
-    "  every function of that type that has no driver: an equal GPU whose driver is being loaded\n"
-    "  or replaced is taken too, now and at each later moment, until remove_id or a reboot. The\n"
-    "  same is true of vfio-pci.ids= on the kernel's command line.\n"
+    "  That adds the type of the card to vfio-pci, not the card. The kernel at once gives "
+    "vfio-pci\n"
+    "  every function of that type that has no driver: an equal GPU whose driver is being updated\n"
+    "  or failed to start is taken too, and one that appears later may be, until remove_id or a\n"
+    "  reboot. The same is true of vfio-pci.ids= on the kernel's command line.\n"
     "  driver_override names one PCI address. Gantry writes it before the unbind, so that nothing\n"
     "  can take the function in between, and clears it on the way back.\n";
 

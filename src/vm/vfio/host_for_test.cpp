@@ -147,4 +147,24 @@ Effects scripted_effects(const sys::Host& host, Script& script) {
   return effects;
 }
 
+Result<BindResult> bind_gpu(const TestHost& machine, Script& script, BindOptions options) {
+  const auto host = machine.host();
+  return bind(host, {.targets = {at(kGpu)}}, options, scripted_effects(host, script));
+}
+
+Result<BindResult> release_gpu(const TestHost& machine, Script& script, BindOptions options) {
+  const auto host = machine.host();
+  return release(host, {at(kGpu)}, options, scripted_effects(host, script));
+}
+
+Result<BindResult> recover_gpu(const TestHost& machine, Script& script) {
+  const auto host = machine.host();
+  return recover(host, scripted_effects(host, script));
+}
+
+bool is_bound(const TestHost& machine) {
+  return machine.driver(kGpu) == "vfio-pci" && machine.driver(kSound) == "vfio-pci" &&
+         machine.driver_override(kGpu) == "vfio-pci";
+}
+
 }  // namespace gantry::vfio::test_host

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "support/tree.hpp"
+#include "vm/vfio/bind.hpp"
 #include "vm/vfio/effects.hpp"
 #include "vm/vfio/machine_state.hpp"
 
@@ -72,5 +73,11 @@ struct Script {
 
 // The host must outlive the effects; so must the script.
 Effects scripted_effects(const sys::Host& host, Script& script);
+
+// bind, release and recover of kGpu with scripted effects.
+Result<BindResult> bind_gpu(const TestHost& machine, Script& script, BindOptions options = {});
+Result<BindResult> release_gpu(const TestHost& machine, Script& script, BindOptions options = {});
+Result<BindResult> recover_gpu(const TestHost& machine, Script& script);
+bool is_bound(const TestHost& machine);  // all functions of kGpu
 
 }  // namespace gantry::vfio::test_host
