@@ -76,20 +76,20 @@ vfio::BindResult shown_steps(const vfio::Journal& journal) {
   return result;
 }
 
-struct OpenedMachine {
+struct NamedGpus {
   vfio::MachineState state;
   std::vector<model::PciAddress> targets;
 };
 
-Result<OpenedMachine> open_machine(const sys::Host& host, const BindFlags& flags) {
-  OpenedMachine machine;
+Result<NamedGpus> read_named_gpus(const sys::Host& host, const BindFlags& flags) {
+  NamedGpus machine;
   GANTRY_TRY(machine.state, vfio::read_machine_state(host));
   GANTRY_TRY(machine.targets, find_gpus(machine.state, flags.gpus));
   return machine;
 }
 
 Result<int> dry_bind(const sys::Host& host, const BindFlags& flags, Context& context) {
-  GANTRY_TRY(const auto machine, open_machine(host, flags));
+  GANTRY_TRY(const auto machine, read_named_gpus(host, flags));
   const auto plan = vfio::plan_passthrough(
       machine.state, {.targets = machine.targets, .with_nvswitches = flags.with_nvswitches});
   GANTRY_CHECK(vfio::check_plan(plan));
@@ -105,7 +105,7 @@ Result<int> bind_gpus(const BindFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   if (flags.dry_run) return dry_bind(host, flags, context);
   GANTRY_TRY(const auto effects, vfio_effects(host));
-  GANTRY_TRY(const auto machine, open_machine(host, flags));
+  GANTRY_TRY(const auto machine, read_named_gpus(host, flags));
   const vfio::PassthroughRequest request{.targets = machine.targets,
                                          .with_nvswitches = flags.with_nvswitches};
   GANTRY_TRY(auto result, while_waiting(context, [&] {
@@ -126,8 +126,8 @@ Result<int> bind_gpus(const BindFlags& flags, Context& context) {
 }
 
 // A card that is persisted can be released after it was taken out of its slot.
-Result<OpenedMachine> open_bound_machine(const sys::Host& host, const BindFlags& flags) {
-  OpenedMachine machine;
+Result<NamedGpus> read_bound_gpus(const sys::Host& host, const BindFlags& flags) {
+  NamedGpus machine;
   GANTRY_TRY(machine.state, vfio::read_machine_state(host));
   GANTRY_TRY(const auto persisted, vfio::read_persisted(host));
   for (const auto& name : flags.gpus) {
@@ -146,7 +146,7 @@ Result<OpenedMachine> open_bound_machine(const sys::Host& host, const BindFlags&
 
 Result<int> release_gpus(const BindFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto machine, open_bound_machine(host, flags));
+  GANTRY_TRY(const auto machine, read_bound_gpus(host, flags));
   if (flags.dry_run) {
     GANTRY_TRY(const auto journal, vfio::release_journal(host, machine.state, machine.targets));
     print_result(shown_steps(journal), "", true, context);

@@ -64,8 +64,11 @@ struct Function {
   std::string modalias;
 
   std::string driver;                // "" if no driver is bound
-  std::string driver_override;       // "" if there is none
+  std::string driver_override;       // "" if there is none; only read for NVIDIA's functions
   bool has_driver_override = false;  // the kernel has the file (Linux 3.16 and later)
+  // The kernel holds the lock of the device: a bind or unbind is under way and may never end.
+  // driver_override and sriov->num_vfs are unknown then. Only read for NVIDIA's functions.
+  bool locked = false;
 
   std::optional<int> iommu_group;
   std::optional<int> numa_node;  // nullopt for sysfs's -1

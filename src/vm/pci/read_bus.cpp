@@ -2,10 +2,12 @@
 #include "vm/pci/read_bus.hpp"
 
 #include "base/core/text.hpp"
+#include "base/sys/deadline_read.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 namespace gantry::pci {
 namespace {
@@ -19,6 +21,7 @@ constexpr std::size_t kConfigLimit = 4096;
 constexpr std::size_t kMaxFunctions = 65536;
 constexpr std::size_t kMaxVfs = 65535;
 constexpr std::size_t kBars = 6;
+constexpr std::chrono::seconds kLockDeadline{2};  // the lock is held for milliseconds otherwise
 
 // One attribute file of one device's directory.
 class Directory {
@@ -36,6 +39,12 @@ class Directory {
   std::string link_name(std::string_view name) const {
     const auto target = host_.link(join(name));
     return target.ok() ? target->substr(target->rfind('/') + 1) : "";
+  }
+  // For the files that take the lock of the device.
+  Result<std::string> locked_text(std::string_view name) const {
+    auto content = sys::read_with_deadline(host_, join(name), kLockDeadline);
+    if (!content.ok()) return content;
+    return std::string(trim(*content));
   }
   bool has(std::string_view name) const { return host_.exists(join(name)); }
   std::vector<std::string> names(std::string_view folder = "") const {
@@ -113,17 +122,30 @@ std::optional<Sriov> read_sriov(const Directory& device) {
   if (!device.has("sriov_totalvfs")) return std::nullopt;
   Sriov found;
   found.total_vfs = static_cast<std::uint32_t>(device.number("sriov_totalvfs", kMaxVfs));
-  found.num_vfs = static_cast<std::uint32_t>(device.number("sriov_numvfs", kMaxVfs));
   // sysfs writes this id in hexadecimal without 0x.
   const auto id = parse_u64(device.text("sriov_vf_device"), 16);
   if (id && *id <= 0xffff) found.vf_device = static_cast<std::uint16_t>(*id);
   found.drivers_autoprobe = device.text("sriov_drivers_autoprobe") != "0";
-  for (std::uint32_t i = 0; i < found.num_vfs; ++i) {
+  for (std::uint32_t i = 0; i < found.total_vfs; ++i) {
     const auto vf = PciAddress::parse(device.link_name(fmt::format("virtfn{}", i)));
     if (!vf) break;
     found.vfs.push_back(*vf);
   }
+  found.num_vfs = static_cast<std::uint32_t>(found.vfs.size());
   return found;
+}
+
+// The files whose readers wait for the lock of the device.
+void read_locked_files(const Directory& device, Function& function) {
+  if (!function.has_driver_override) return;
+  auto text = device.locked_text("driver_override");
+  function.locked = !text.ok() && text.error().code() == Errc::Timeout;
+  if (text.ok()) function.driver_override = without_null(*std::move(text));
+  if (!function.sriov || function.locked) return;
+  const auto count = device.locked_text("sriov_numvfs");
+  function.locked = !count.ok() && count.error().code() == Errc::Timeout;
+  const auto number = count.ok() ? parse_u64(*count) : std::nullopt;
+  if (number && *number <= kMaxVfs) function.sriov->num_vfs = static_cast<std::uint32_t>(*number);
 }
 
 // The names "consumer:pci:0000:3b:00.1" and "supplier:pci:...", "card1" below drm, "vfio0" below
@@ -168,7 +190,6 @@ Function read_device(const Directory& device, const PciAddress& address) {
   f.modalias = device.text("modalias");
   f.driver = device.link_name("driver");
   f.has_driver_override = device.has("driver_override");
-  f.driver_override = without_null(device.text("driver_override"));
   if (const auto group = parse_u64(device.link_name("iommu_group")); group && *group < 1U << 30U) {
     f.iommu_group = static_cast<int>(*group);
   }
@@ -181,6 +202,7 @@ Function read_device(const Directory& device, const PciAddress& address) {
   f.sriov = read_sriov(device);
   f.physfn = PciAddress::parse(device.link_name("physfn"));
   f.vendor_vfio = f.physfn && device.has("nvidia/current_vgpu_type");
+  if (f.is_nvidia()) read_locked_files(device, f);
   return f;
 }
 
@@ -240,12 +262,24 @@ Result<Function> read_function(const sys::Host& host, const PciAddress& address)
   return read_device(device, address);
 }
 
+Result<CardId> read_card_id(const sys::Host& host, const PciAddress& address) {
+  const Directory device(host, device_path(address));
+  if (!device.has("vendor")) {
+    return Error(Errc::NotFound, fmt::format("{} is not on the PCI bus", address.sysfs()));
+  }
+  auto id = read_id(device);
+  if (id.vendor == kNvidia) id.serial = read_serial(device);
+  return id;
+}
+
 std::string read_driver(const sys::Host& host, const PciAddress& address) {
   return Directory(host, device_path(address)).link_name("driver");
 }
 
-std::string read_driver_override(const sys::Host& host, const PciAddress& address) {
-  return without_null(Directory(host, device_path(address)).text("driver_override"));
+Result<std::string> read_driver_override(const sys::Host& host, const PciAddress& address) {
+  auto text = Directory(host, device_path(address)).locked_text("driver_override");
+  if (!text.ok()) return text;
+  return without_null(*std::move(text));
 }
 
 std::string find_serial(std::string_view config_space) {

@@ -4,6 +4,10 @@
 #include "support/machine.hpp"
 #include "support/tree.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 
 namespace gantry::pci {
@@ -96,6 +100,22 @@ TEST(ReadBus, WithoutSysfsItIsAnError) {
   ASSERT_FALSE(bus.ok());
   EXPECT_EQ(bus.error().code(), Errc::NotFound);
   EXPECT_THAT(bus.error().text(), HasSubstr("finding PCI functions"));
+}
+
+// While an unbind waits in the kernel, readers of driver_override wait too. A pipe without a writer
+// blocks its reader in the same way.
+TEST(ReadBus, AFunctionWhoseLockTheKernelHoldsDoesNotBlockTheReader) {
+  test::Tree tree;
+  write_gpu(tree);
+  const std::string file = "sys/bus/pci/devices/0000:3b:00.0/driver_override";
+  tree.remove(file);
+  ASSERT_EQ(::mkfifo(tree.path(file).c_str(), 0600), 0);
+  const auto bus = read_bus(tree.host());
+  ASSERT_TRUE(bus.ok());
+  EXPECT_TRUE(bus->functions.at(0).locked);
+  EXPECT_EQ(bus->functions.at(0).driver, "nvidia");
+  const int writer = ::open(tree.path(file).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  ::close(writer);  // lets the reader go
 }
 
 TEST(ReadFunction, ACardThatWentAwayIsNotFound) {

@@ -100,10 +100,10 @@ Result<BindResult> carry_out(const sys::Host& host, Journal journal, const Effec
   return result;
 }
 
-FunctionMove move_back(const sys::Host& host, const FunctionMove& move) {
+Result<FunctionMove> move_back(const sys::Host& host, const FunctionMove& move) {
   FunctionMove back = move;
   back.from_driver = pci::read_driver(host, move.address);
-  back.from_override = pci::read_driver_override(host, move.address);
+  GANTRY_TRY(back.from_override, pci::read_driver_override(host, move.address));
   back.to_driver = move.from_driver.empty() ? std::string(kAnyDriver) : move.from_driver;
   back.to_override = move.from_override;
   return back;
@@ -223,7 +223,10 @@ Result<Journal> release_journal(const sys::Host& host, const MachineState& state
       journal.moves.insert(journal.moves.end(), moves.begin(), moves.end());
       continue;
     }
-    for (const auto& move : record->moves) journal.moves.push_back(move_back(host, move));
+    for (const auto& move : record->moves) {
+      GANTRY_TRY(auto back, move_back(host, move));
+      journal.moves.push_back(std::move(back));
+    }
     journal.persistence.insert(journal.persistence.end(), record->persistence.begin(),
                                record->persistence.end());
   }

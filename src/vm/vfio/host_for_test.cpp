@@ -95,7 +95,7 @@ std::string TestHost::driver(const std::string& address) const {
 }
 
 std::string TestHost::driver_override(const std::string& address) const {
-  return pci::read_driver_override(host(), at(address));
+  return pci::read_driver_override(host(), at(address)).value_or("unknown");
 }
 
 std::vector<std::string> TestHost::bindings() const {

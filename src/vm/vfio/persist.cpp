@@ -164,10 +164,10 @@ Result<std::vector<std::string>> persist(const sys::Host& host,
   GANTRY_TRY(auto state, read_persisted(host));
   std::vector<std::string> notes;
   for (const auto& target : targets) {
-    GANTRY_TRY(const auto function, pci::read_function(host, target));
+    GANTRY_TRY(const auto id, pci::read_card_id(host, target));
     std::erase_if(state.cards, [&](const auto& card) { return card.address == target; });
-    state.cards.push_back({.address = target, .id = function.id});
-    if (function.id.serial.empty()) {
+    state.cards.push_back({.address = target, .id = id});
+    if (id.serial.empty()) {
       notes.push_back(
           fmt::format("{} shows no serial number: after a reboot, a card of the same "
                       "type in its slot counts as this one",
@@ -211,17 +211,17 @@ Result<bool> forget(const sys::Host& host, const std::vector<PciAddress>& target
 
 Status check_persisted(const sys::Host& host, const PersistedCard& card) {
   const auto name = card.address.sysfs();
-  const auto found = pci::read_function(host, card.address);
+  const auto found = pci::read_card_id(host, card.address);
   if (!found.ok()) {
     return Error(Errc::NotFound,
                  fmt::format("the slot {} is empty; {} was in it", name, pci::to_string(card.id)))
         .advise(fmt::format("gantry vfio release {}", name));
   }
-  if (pci::same_card(found->id, card.id)) return {};
+  if (pci::same_card(*found, card.id)) return {};
   return Error(Errc::Denied,
                fmt::format("the slot {} holds another card than the one that was given to virtual "
                            "machines: {}, not {}",
-                           name, pci::to_string(found->id), pci::to_string(card.id)))
+                           name, pci::to_string(*found), pci::to_string(card.id)))
       .advise(fmt::format("gantry vfio release {0}; to give this card: gantry vfio bind --persist "
                           "{0}",
                           name));

@@ -251,6 +251,16 @@ void Findings::check_module() {
 }
 
 void Findings::check_unfinished() {
+  for (const auto& function : plan_.functions) {
+    const auto* found = state_.bus.find(function.address);
+    if (found == nullptr || !found->locked) continue;
+    block(
+        FindingCode::Stuck, function.address,
+        fmt::format("the kernel holds the lock of {}: a bind or unbind of it is under way and may "
+                    "be stuck",
+                    function.address.sysfs()),
+        "end the processes that use it, then: gantry vfio recover; otherwise: sudo reboot");
+  }
   for (const auto& work : state_.unfinished) {
     for (const auto& address : work.functions) {
       const bool ours =

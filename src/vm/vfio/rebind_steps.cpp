@@ -34,7 +34,7 @@ Result<std::string> driver_directory(const sys::Host& host, std::string_view dri
   for (const auto& name : {std::string(driver), module_name(driver), other}) {
     if (host.exists(base + name)) return base + name;
   }
-  return Error(Errc::NotFound, fmt::format("the kernel has no PCI driver {}", driver))
+  return Error(Errc::Unsupported, fmt::format("the kernel has no PCI driver {}", driver))
       .advise(fmt::format("sudo modprobe {}", module_name(driver)));
 }
 
@@ -112,19 +112,20 @@ const FunctionMove* StepRunner::move_of(const Step& step) const {
 
 // A card may be pulled out, or fall off the bus, at any moment; another one may come into its slot.
 Status StepRunner::check_same_card(const FunctionMove& move) const {
-  const auto found = pci::read_function(host_, move.address);
+  const auto found = pci::read_card_id(host_, move.address);
   if (!found.ok()) {
     return Error(Errc::NotFound,
                  fmt::format("{} has gone from the PCI bus since it was checked", shown(move)));
   }
-  if (pci::same_card(found->id, move.id)) return {};
+  if (pci::same_card(*found, move.id)) return {};
   return Error(Errc::NotFound,
                fmt::format("{} is another card since it was checked: {}, not {}", shown(move),
-                           pci::to_string(found->id), pci::to_string(move.id)));
+                           pci::to_string(*found), pci::to_string(move.id)));
 }
 
 Status StepRunner::set_override(const FunctionMove& move, const std::string& driver) const {
-  if (pci::read_driver_override(host_, move.address) == driver) return {};
+  GANTRY_TRY(const auto present, pci::read_driver_override(host_, move.address));
+  if (present == driver) return {};
   const auto path = pci::device_path(move.address) + "/driver_override";
   return effects_.write(path, driver.empty() ? "\n" : driver + "\n");
 }
