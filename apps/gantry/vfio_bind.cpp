@@ -92,7 +92,7 @@ Result<int> dry_bind(const sys::Host& host, const BindFlags& flags, Context& con
   GANTRY_TRY(const auto machine, read_named_gpus(host, flags));
   const auto plan = vfio::plan_passthrough(
       machine.state, {.targets = machine.targets, .with_nvswitches = flags.with_nvswitches});
-  GANTRY_CHECK(vfio::check_plan(plan));
+  GANTRY_CHECK(vfio::check_plan(host, plan));
   auto steps = shown_steps(vfio::bind_journal(host, plan));
   if (flags.persist) steps.done.emplace_back(kPersistStep);
   print_result(steps, "", true, context);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vm/vfio/bind.hpp"
 
+#include "base/sys/shell_command.hpp"
 #include "vm/pci/read_bus.hpp"
 
 #include <fmt/format.h>
@@ -24,8 +25,8 @@ bool has_driver(const sys::Host& host, std::string_view driver) {
 }
 
 // One sentence for all of them, with the first remedy.
-Error refuse(Errc code, const std::vector<Finding>& findings, Severity severity,
-             std::string_view what) {
+Error refuse(const sys::Host& host, Errc code, const std::vector<Finding>& findings,
+             Severity severity, std::string_view what) {
   std::vector<std::string> texts;
   std::string remedy;
   for (const auto& finding : findings) {
@@ -34,7 +35,7 @@ Error refuse(Errc code, const std::vector<Finding>& findings, Severity severity,
     if (remedy.empty()) remedy = finding.remedy;
   }
   Error error(code, fmt::format("{}: {}", what, fmt::join(texts, "; ")));
-  return remedy.empty() ? error : std::move(error).advise(remedy);
+  return std::move(error).advise(sys::remedy_for(host, remedy));
 }
 
 std::string names_of(const std::vector<PciAddress>& addresses) {
@@ -50,10 +51,10 @@ Result<Plan> plan_when_idle(const sys::Host& host, const PassthroughRequest& req
   for (;;) {
     GANTRY_TRY(const auto state, read_machine_state(host));
     auto plan = plan_passthrough(state, request);
-    GANTRY_CHECK(check_plan(plan));
+    GANTRY_CHECK(check_plan(host, plan));
     if (!plan.in_use()) return plan;
     if (left <= std::chrono::seconds(0)) {
-      return refuse(Errc::Busy, plan.findings, Severity::InUse,
+      return refuse(host, Errc::Busy, plan.findings, Severity::InUse,
                     fmt::format("{} {} in use", names_of(plan.targets),
                                 plan.targets.size() == 1 ? "is" : "are"));
     }
@@ -137,12 +138,13 @@ Result<std::vector<Journal>> records_of(const sys::Host& host,
   return records;
 }
 
-Status check_not_unfinished(const MachineState& state, const std::vector<PciAddress>& targets) {
+Status check_not_unfinished(const sys::Host& host, const MachineState& state,
+                            const std::vector<PciAddress>& targets) {
   auto plan = plan_passthrough(state, {.targets = targets});
   std::erase_if(plan.findings, [](const Finding& finding) {
     return finding.code != FindingCode::Unfinished && finding.code != FindingCode::Stuck;
   });
-  return check_plan(plan);
+  return check_plan(host, plan);
 }
 
 Result<Journal> journal_when_idle(const sys::Host& host, const std::vector<PciAddress>& targets,
@@ -150,7 +152,7 @@ Result<Journal> journal_when_idle(const sys::Host& host, const std::vector<PciAd
   auto left = options.drain ? options.drain_deadline : std::chrono::seconds(0);
   for (;;) {
     GANTRY_TRY(const auto state, read_machine_state(host));
-    GANTRY_CHECK(check_not_unfinished(state, targets));
+    GANTRY_CHECK(check_not_unfinished(host, state, targets));
     GANTRY_TRY(auto journal, release_journal(host, state, targets));
     const auto holders = find_holders(host, journal.nodes);
     if (holders.empty()) return journal;
@@ -185,9 +187,9 @@ Status recover_one(const sys::Host& host, Journal journal, const Effects& effect
 
 }  // namespace
 
-Status check_plan(const Plan& plan) {
+Status check_plan(const sys::Host& host, const Plan& plan) {
   if (!plan.blocked()) return {};
-  return refuse(Errc::Unsupported, plan.findings, Severity::Blocker,
+  return refuse(host, Errc::Unsupported, plan.findings, Severity::Blocker,
                 fmt::format("{} cannot be passed through", names_of(plan.targets)));
 }
 

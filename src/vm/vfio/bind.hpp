@@ -44,7 +44,7 @@ Result<BindResult> release(const sys::Host& host, const std::vector<model::PciAd
 Result<BindResult> recover(const sys::Host& host, const Effects& effects);
 
 // The error that says why a plan cannot be carried out; success if it can.
-Status check_plan(const Plan& plan);
+Status check_plan(const sys::Host& host, const Plan& plan);
 
 // The journal that bind or release would write, to show its steps.
 Journal bind_journal(const sys::Host& host, const Plan& plan);
