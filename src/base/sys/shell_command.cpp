@@ -23,8 +23,10 @@ constexpr std::array kCommandsWithRoot{"agent",          "cdi generate",  "cdi l
                                        "share set",      "share top",     "share watch",
                                        "sim create",     "sim inject",    "sim rm",
                                        "sim run",        "sim state",     "sim use",
-                                       "topo",           "why container", "why manifest",
-                                       "why pod"};
+                                       "topo",           "vfio bind",     "vfio list",
+                                       "vfio plan",      "vfio recover",  "vfio release",
+                                       "vfio restore",   "vfio status",   "why container",
+                                       "why manifest",   "why pod"};
 
 constexpr std::string_view kProgram = "gantry ";
 
