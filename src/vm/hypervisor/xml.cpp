@@ -21,7 +21,9 @@ class TreeBuilder {
  public:
   explicit TreeBuilder(XML_Parser parser) : parser_(parser) {}
 
+  // After stop() expat may still report the end of an empty element.
   void start(const char* name, const char** attributes) {
+    if (!why_.empty()) return;
     if (++elements_ > kXmlElementLimit) return stop("too many elements");
     if (open_.size() >= kXmlDepthLimit) return stop("nested too deep");
     XmlElement element;
@@ -35,6 +37,7 @@ class TreeBuilder {
   }
 
   void end() {
+    if (!why_.empty() || open_.empty()) return;
     auto element = std::move(open_.back());
     open_.pop_back();
     element.text = std::string(trim(element.text));
@@ -102,16 +105,16 @@ const XmlElement* XmlElement::child(std::string_view wanted) const {
 
 const XmlElement* XmlElement::at(std::initializer_list<std::string_view> path) const {
   const XmlElement* element = this;
-  for (const auto name : path) {
-    element = element->child(name);
+  for (const auto wanted : path) {
+    element = element->child(wanted);
     if (element == nullptr) return nullptr;
   }
   return element;
 }
 
 std::string XmlElement::attribute(std::string_view wanted) const {
-  for (const auto& [name, value] : attributes) {
-    if (name == wanted) return value;
+  for (const auto& [key, value] : attributes) {
+    if (key == wanted) return value;
   }
   return "";
 }
