@@ -45,6 +45,8 @@ constexpr std::array kCommandsWithRoot{"agent",
                                        "sim state",
                                        "sim use",
                                        "topo",
+                                       "vm check",
+                                       "vm config",
                                        "why container",
                                        "why manifest",
                                        "why pod"};

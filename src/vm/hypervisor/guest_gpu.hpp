@@ -52,7 +52,7 @@ struct GuestGpu {
   bool sriov = false;            // the card has virtual functions
   Attachment attachment = Attachment::Passthrough;
   std::string mdev_uuid;
-  std::string mdev_type;  // "nvidia-592"
+  std::string vgpu_type;  // an mdev: "nvidia-592"; a virtual function: "1104", "0" without a vGPU
   bool operator==(const GuestGpu&) const = default;
 
   bool is_display() const { return (class_code >> 8U) == 0x0300U; }

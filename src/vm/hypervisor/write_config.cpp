@@ -76,6 +76,11 @@ Status check_gpus(const VmSpec& vm) {
   for (const auto& gpu : vm.gpus) {
     if (!seen.insert(sysfs_device(gpu)).second)
       return Error(Errc::Invalid, fmt::format("{} is named twice", gpu.address.sysfs()));
+    if (gpu.attachment == Attachment::VendorVfio && gpu.vgpu_type == "0") {
+      return Error(Errc::Invalid, fmt::format("the virtual function {} has no vGPU yet; create one "
+                                              "with `gantry vgpu create`",
+                                              gpu.address.sysfs()));
+    }
   }
   const auto vgpus = std::count_if(vm.gpus.begin(), vm.gpus.end(),
                                    [](const GuestGpu& gpu) { return gpu.is_vgpu(); });

@@ -104,8 +104,8 @@ Result<WrittenConfig> write_openstack(const VmSpec& vm) {
   for (const auto& gpu : vm.gpus) {
     if (gpu.attachment == Attachment::Mdev) {
       return Error(Errc::Unsupported,
-                   "nova creates mediated devices itself: set [devices] enabled_mdev_types = " +
-                       (gpu.mdev_type.empty() ? "TYPE" : gpu.mdev_type) +
+                   "nova creates mediated devices itself: set [devices] enabled_vgpu_types = " +
+                       (gpu.vgpu_type.empty() ? "TYPE" : gpu.vgpu_type) +
                        " in nova.conf and resources:VGPU=1 in the flavor");
     }
     config.text += "device_spec = " + device_spec(gpu) + "\n";

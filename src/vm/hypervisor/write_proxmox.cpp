@@ -20,7 +20,7 @@ Result<std::string> hostpci(const GuestGpu& gpu) {
       return (gpu.companions.empty() ? gpu.address.sysfs() : slot_of(gpu.address)) + ",pcie=1";
     case Attachment::Mdev:
       // Proxmox creates the mediated device itself when the VM starts, so it gets parent and type.
-      return fmt::format("{},mdev={},pcie=1", gpu.address.sysfs(), gpu.mdev_type);
+      return fmt::format("{},mdev={},pcie=1", gpu.address.sysfs(), gpu.vgpu_type);
     case Attachment::VendorVfio: break;
   }
   return Error(Errc::Unsupported,
