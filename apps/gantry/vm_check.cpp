@@ -43,14 +43,14 @@ Result<std::string> read_config(const std::string& file) {
 }
 
 // A .vmx is for an ESXi host, which is not this machine. Without /proc and /sys nothing is known.
-Result<std::vector<hypervisor::GuestGpu>> gpus_for(std::string_view text,
-                                                   const VmCheckFlags& flags, Context& context) {
+Result<std::vector<hypervisor::GuestGpu>> gpus_for(std::string_view text, const VmCheckFlags& flags,
+                                                   Context& context) {
   using Gpus = std::vector<hypervisor::GuestGpu>;
   if (hypervisor::file_kind(text) == hypervisor::FileKind::Vmx) return Gpus{};
   GANTRY_TRY(const auto host, open_host(context));
   const auto machine = while_waiting(context, [&] {
-    return probe::snapshot(
-        host, {.deadline = flags.deadline.duration(), .files = probe::FindFiles::No});
+    return probe::snapshot(host,
+                           {.deadline = flags.deadline.duration(), .files = probe::FindFiles::No});
   });
   return machine.ok() ? read_guest_gpus(host, *machine) : Gpus{};
 }
@@ -88,13 +88,11 @@ void print_findings(const std::string& name, const hypervisor::CheckedFile& chec
              counted(checked.gpus, "whole GPU"), counted(checked.vgpus, "vGPU"));
   for (const auto& finding : checked.findings) {
     const auto where = finding.line == 0 ? "" : fmt::format(" (line {})", finding.line);
-    fmt::print(
-        context.out, "\n{}{}: {}\n  why: {}\n",
-        finding.severity == hypervisor::Severity::Problem ? "problem" : "advice", where,
-        printable(finding.what), printable(finding.why));
+    fmt::print(context.out, "\n{}{}: {}\n  why: {}\n",
+               finding.severity == hypervisor::Severity::Problem ? "problem" : "advice", where,
+               printable(finding.what), printable(finding.why));
     if (!finding.add.empty()) {
-      fmt::print(context.out, "  add: {}\n",
-                 printable(sys::with_root(finding.add, context.root)));
+      fmt::print(context.out, "  add: {}\n", printable(sys::with_root(finding.add, context.root)));
     }
   }
   if (checked.findings.empty()) fmt::print(context.out, "nothing is missing\n");

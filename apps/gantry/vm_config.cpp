@@ -48,8 +48,8 @@ Result<std::vector<hypervisor::GuestGpu>> gpus_of(const VmConfigFlags& flags, Co
   if (names_cards_only(flags.gpus)) return select_guest_gpus({}, {}, flags.gpus);
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto machine, while_waiting(context, [&] {
-               return probe::snapshot(host, {.deadline = flags.deadline.duration(),
-                                             .files = probe::FindFiles::No});
+               return probe::snapshot(
+                   host, {.deadline = flags.deadline.duration(), .files = probe::FindFiles::No});
              }));
   return select_guest_gpus(read_guest_gpus(host, machine), machine, flags.gpus);
 }

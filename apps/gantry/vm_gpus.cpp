@@ -15,8 +15,8 @@ namespace {
 using hypervisor::Attachment;
 using hypervisor::GuestGpu;
 
-constexpr std::uint64_t kMemoryResource = 0x200;     // IORESOURCE_MEM
-constexpr std::uint64_t kWideResource = 0x10'0000;   // IORESOURCE_MEM_64
+constexpr std::uint64_t kMemoryResource = 0x200;    // IORESOURCE_MEM
+constexpr std::uint64_t kWideResource = 0x10'0000;  // IORESOURCE_MEM_64
 constexpr std::size_t kMediatedDeviceLimit = 4096;
 
 std::string device_directory(const model::PciAddress& address) {
@@ -37,9 +37,8 @@ std::vector<hypervisor::MemoryBar> read_memory_bars(const sys::Host& host,
     const auto flags = parse_u64(words[2], 0);
     const bool memory = start && end && flags && (*flags & kMemoryResource) != 0 && *end > *start;
     if (memory) {
-      bars.push_back({.index = index,
-                      .bytes = *end - *start + 1,
-                      .is_64bit = (*flags & kWideResource) != 0});
+      bars.push_back(
+          {.index = index, .bytes = *end - *start + 1, .is_64bit = (*flags & kWideResource) != 0});
     }
     ++index;
   }
@@ -93,7 +92,8 @@ GuestGpu read_function(const sys::Host& host, const model::Inventory& machine,
   gpu.numa_node = function.numa_node;
   gpu.cpu_list = host.read_value(directory + "/local_cpulist").value_or("");
   gpu.driver = function.driver;
-  gpu.sriov = parse_u64(host.read_value(directory + "/sriov_totalvfs").value_or("0")).value_or(0) > 0;
+  gpu.sriov =
+      parse_u64(host.read_value(directory + "/sriov_totalvfs").value_or("0")).value_or(0) > 0;
   if (is_virtual_function(host, function.address)) {
     if (auto type = host.read_value(directory + "/nvidia/current_vgpu_type")) {
       gpu.attachment = Attachment::VendorVfio;
@@ -138,10 +138,12 @@ Result<GuestGpu> other_machines_card(const std::string& word) {
   GANTRY_TRY(auto gpu, hypervisor::card_by_name(word.substr(0, at)));
   const auto address = model::PciAddress::parse(word.substr(at + 1));
   if (!address) {
-    return Error(Errc::Invalid, fmt::format("`{}` is not a PCI address; write it as in h200@0000:3b:00.0",
-                                            word.substr(at + 1)));
+    return Error(Errc::Invalid,
+                 fmt::format("`{}` is not a PCI address; write it as in h200@0000:3b:00.0",
+                             word.substr(at + 1)));
   }
   gpu.address = *address;
+  gpu.elsewhere = true;
   return gpu;
 }
 
@@ -159,8 +161,7 @@ std::string known_addresses(std::span<const GuestGpu> gpus) {
   std::string text;
   for (const auto& gpu : gpus) {
     if (text.size() > 400) return text + ", ...";
-    const auto name =
-        gpu.attachment == Attachment::Mdev ? gpu.mdev_uuid : gpu.address.sysfs();
+    const auto name = gpu.attachment == Attachment::Mdev ? gpu.mdev_uuid : gpu.address.sysfs();
     text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
   }
   return text.empty() ? "none" : text;
@@ -201,9 +202,8 @@ Result<std::vector<GuestGpu>> select_guest_gpus(std::span<const GuestGpu> gpus,
 }
 
 bool names_cards_only(std::span<const std::string> words) {
-  return std::all_of(words.begin(), words.end(), [](const std::string& word) {
-    return word.find('@') != std::string::npos;
-  });
+  return std::all_of(words.begin(), words.end(),
+                     [](const std::string& word) { return word.find('@') != std::string::npos; });
 }
 
 }  // namespace gantry::cli

@@ -43,8 +43,9 @@ Finding mixed_finding(int line) {
   return {.id = "mixed",
           .severity = Severity::Problem,
           .what = "the file has a whole GPU and a vGPU",
-          .why = "the guest has one NVIDIA driver, and the driver for vGPUs is another one than the "
-                 "driver for whole GPUs; one of the two does not start",
+          .why =
+              "the guest has one NVIDIA driver, and the driver for vGPUs is another one than the "
+              "driver for whole GPUs; one of the two does not start",
           .add = "remove one of them, or make two virtual machines",
           .line = line};
 }

@@ -35,13 +35,13 @@ struct Finding {
 
 struct CheckedFile {
   FileKind kind = FileKind::Qemu;
-  int gpus = 0;   // whole GPUs
+  int gpus = 0;  // whole GPUs
   int vgpus = 0;
   int unknown = 0;  // PCI functions that are not on this machine
   std::vector<Finding> findings;
 };
 
-// From the content: XML, `key = "value"` lines, or a command. nullopt if it is none of these.
+// From the content: XML, `key = "value"` lines, or a command. nullopt for any other text.
 std::optional<FileKind> file_kind(std::string_view text);
 
 // `machine` has the GPUs of the machine that the file is for, as far as they are known, with their

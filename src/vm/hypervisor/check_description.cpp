@@ -51,7 +51,8 @@ class DescriptionCheck {
   const GuestGpu* gpu_of(const AttachedDevice& device) const {
     for (const auto& gpu : machine_) {
       const bool mdev = gpu.attachment == Attachment::Mdev;
-      if (device.host ? !mdev && gpu.address == *device.host : mdev && gpu.mdev_uuid == device.mdev_uuid)
+      if (device.host ? !mdev && gpu.address == *device.host
+                      : mdev && gpu.mdev_uuid == device.mdev_uuid)
         return &gpu;
     }
     return nullptr;
@@ -138,10 +139,10 @@ class DescriptionCheck {
     const bool may_be_dynamic = !vm_.window_bytes && vm_.host_phys_bits;
     add({.id = "mmio-window",
          .severity = may_be_dynamic ? Severity::Advice : Severity::Problem,
-         .what = fmt::format("the MMIO window is {}; these GPUs need {}",
-                             vm_.window_bytes ? human_bytes(*vm_.window_bytes)
-                                              : std::string("not set"),
-                             human_bytes(needed)),
+         .what =
+             fmt::format("the MMIO window is {}; these GPUs need {}",
+                         vm_.window_bytes ? human_bytes(*vm_.window_bytes) : std::string("not set"),
+                         human_bytes(needed)),
          .why = "OVMF before edk2 202211 has 32 GiB for BARs; the guest's driver then says \"This "
                 "PCI I/O region assigned to your NVIDIA device is invalid\"",
          .add = either(fmt::format("<qemu:commandline><qemu:arg value='-fw_cfg'/><qemu:arg "
@@ -260,11 +261,10 @@ class DescriptionCheck {
            .what = fmt::format("{} belongs to the same card and is not passed", companion.sysfs()),
            .why = "it shares the IOMMU group; as long as a driver of the host has it, VFIO says "
                   "\"group is not viable\"",
-           .add = either(
-               fmt::format("<hostdev mode='subsystem' type='pci' managed='yes'> for {}",
-                           companion.sysfs()),
-               fmt::format("-device vfio-pci,host={},bus=gpuport0,addr=0.{}", companion.sysfs(),
-                           companion.function)),
+           .add = either(fmt::format("<hostdev mode='subsystem' type='pci' managed='yes'> for {}",
+                                     companion.sysfs()),
+                         fmt::format("-device vfio-pci,host={},bus=gpuport0,addr=0.{}",
+                                     companion.sysfs(), companion.function)),
            .line = attached.device->line});
     }
   }

@@ -78,9 +78,10 @@ TEST(CheckVmx, AWindowThatIsTooSmallIsAProblemWithItsLine) {
 }
 
 TEST(CheckVmx, FindsAFileThatMixesPassthroughAndVgpu) {
-  const auto checked = check(std::string(kPlainVmx) +
-                             "pciPassthru2.present = \"TRUE\"\npciPassthru2.virtualDev = \"vmiop\"\n"
-                             "pciPassthru2.vgpu = \"grid_a100-10c\"\n");
+  const auto checked =
+      check(std::string(kPlainVmx) +
+            "pciPassthru2.present = \"TRUE\"\npciPassthru2.virtualDev = \"vmiop\"\n"
+            "pciPassthru2.vgpu = \"grid_a100-10c\"\n");
   EXPECT_EQ(finding_of(checked, "mixed").severity, Severity::Problem);
   EXPECT_EQ(finding_of(checked, "mixed").line, 11);
   EXPECT_EQ(checked.gpus, 2);
@@ -90,7 +91,8 @@ TEST(CheckVmx, FindsAFileThatMixesPassthroughAndVgpu) {
 TEST(CheckVmx, TheAcpiLayoutNeedsEfi) {
   const auto checked =
       check(std::string(kPlainVmx) + "chipset.motherboardLayout = \"acpi\"\nfirmware = \"bios\"\n");
-  EXPECT_THAT(finding_of(checked, "firmware").why, HasSubstr("ACPI motherboard layout requires EFI"));
+  EXPECT_THAT(finding_of(checked, "firmware").why,
+              HasSubstr("ACPI motherboard layout requires EFI"));
   EXPECT_EQ(finding_of(checked, "hardware-version").line, 1);
 }
 
@@ -136,7 +138,8 @@ TEST(CheckQemu, SaysEveryOptionThatIsMissing) {
 
 TEST(CheckQemu, ReadsLibvirtsJsonForm) {
   const auto checked = check(
-      "qemu-system-x86_64 -machine pc-q35-7.2,pflash0=x -cpu host,host-phys-bits=on -m size=4194304k "
+      "qemu-system-x86_64 -machine pc-q35-7.2,pflash0=x -cpu host,host-phys-bits=on -m "
+      "size=4194304k "
       "-device '{\"driver\":\"pxb-pcie\",\"id\":\"pci.1\",\"numa_node\":0,\"bus\":\"pcie.0\"}' "
       "-device '{\"driver\":\"pcie-root-port\",\"id\":\"pci.2\",\"bus\":\"pci.1\"}' "
       "-device '{\"driver\":\"vfio-pci\",\"host\":\"0000:3b:00.0\",\"bus\":\"pci.2\"}'",
@@ -146,8 +149,8 @@ TEST(CheckQemu, ReadsLibvirtsJsonForm) {
 }
 
 TEST(CheckQemu, ALockLimitBelowTheMemoryIsAProblem) {
-  const auto checked = check("ulimit -l 65536\n" + std::string(kPlainQemu),
-                             {card_at("t4", "0000:3b:00.0", 0)});
+  const auto checked =
+      check("ulimit -l 65536\n" + std::string(kPlainQemu), {card_at("t4", "0000:3b:00.0", 0)});
   EXPECT_EQ(finding_of(checked, "locked-memory").add, "ulimit -l 17825792");
 }
 
@@ -209,19 +212,19 @@ TEST(CheckDomain, AVendorVfioFunctionMustNotBeManaged) {
 }
 
 TEST(CheckDomain, AHardLimitBelowTheMemoryIsAProblem) {
-  const auto checked = check(
-      domain_with(pci_hostdev_of("yes", 0x3b),
-                  "<memtune><hard_limit unit='GiB'>8</hard_limit></memtune>"),
-      {card_at("t4", "0000:3b:00.0", 0)});
+  const auto checked =
+      check(domain_with(pci_hostdev_of("yes", 0x3b),
+                        "<memtune><hard_limit unit='GiB'>8</hard_limit></memtune>"),
+            {card_at("t4", "0000:3b:00.0", 0)});
   EXPECT_THAT(finding_of(checked, "locked-memory").what, HasSubstr("the guest has 16"));
 }
 
 TEST(CheckDomain, FindsAMixAndAMissingMediatedDevice) {
-  const auto checked = check(
-      domain_with(pci_hostdev_of("yes", 0x3b) +
-                  "<hostdev mode='subsystem' type='mdev' model='vfio-pci'><source><address "
-                  "uuid='83b8f4f2-509f-382f-3c1e-e6bfe0fa1001'/></source></hostdev>"),
-      {card_at("t4", "0000:3b:00.0", 0)});
+  const auto checked =
+      check(domain_with(pci_hostdev_of("yes", 0x3b) +
+                        "<hostdev mode='subsystem' type='mdev' model='vfio-pci'><source><address "
+                        "uuid='83b8f4f2-509f-382f-3c1e-e6bfe0fa1001'/></source></hostdev>"),
+            {card_at("t4", "0000:3b:00.0", 0)});
   finding_of(checked, "mixed");
   finding_of(checked, "no-such-vgpu");
 }

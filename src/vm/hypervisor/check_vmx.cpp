@@ -59,8 +59,7 @@ class VmxCheck {
       return;
     }
     add({.id = "vgpu-profile",
-         .what = name.empty() ? key + "vgpu is missing"
-                              : fmt::format("{}vgpu is `{}`", key, name),
+         .what = name.empty() ? key + "vgpu is missing" : fmt::format("{}vgpu is `{}`", key, name),
          .why = "a vGPU needs the name of its type, which the vSphere client lists",
          .add = key + "vgpu = \"grid_t4-8q\"",
          .line = file_.line(key + "vgpu")});

@@ -16,11 +16,21 @@ std::optional<std::uint64_t> amount(const XmlElement& element) {
     std::string_view name;
     std::uint64_t bytes;
   };
-  constexpr Unit kUnits[] = {{"", 1024},        {"b", 1},          {"bytes", 1},
-                             {"kb", 1000},      {"k", 1024},       {"kib", 1024},
-                             {"mb", 1000000},   {"m", kMiB},       {"mib", kMiB},
-                             {"gb", 1000000000}, {"g", kGiB},      {"gib", kGiB},
-                             {"tb", 1000000000000}, {"t", 1024 * kGiB}, {"tib", 1024 * kGiB}};
+  constexpr Unit kUnits[] = {{"", 1024},
+                             {"b", 1},
+                             {"bytes", 1},
+                             {"kb", 1000},
+                             {"k", 1024},
+                             {"kib", 1024},
+                             {"mb", 1000000},
+                             {"m", kMiB},
+                             {"mib", kMiB},
+                             {"gb", 1000000000},
+                             {"g", kGiB},
+                             {"gib", kGiB},
+                             {"tb", 1000000000000},
+                             {"t", 1024 * kGiB},
+                             {"tib", 1024 * kGiB}};
   const auto number = parse_u64(element.text);
   const auto unit = to_lower(element.attribute("unit"));
   for (const auto& known : kUnits) {
@@ -158,7 +168,8 @@ Result<VmDescription> describe_domain(std::string_view text) {
   vm.has_uuid = true;  // libvirt generates one
   read_firmware(domain, vm);
   if (const auto* memory = domain.child("memory")) vm.memory_bytes = amount(*memory);
-  if (const auto* limit = domain.at({"memtune", "hard_limit"})) vm.lock_limit_bytes = amount(*limit);
+  if (const auto* limit = domain.at({"memtune", "hard_limit"}))
+    vm.lock_limit_bytes = amount(*limit);
   vm.locked = domain.at({"memoryBacking", "locked"}) != nullptr;
   if (const auto* bits = domain.at({"cpu", "maxphysaddr"})) {
     vm.host_phys_bits = !bits->attribute("mode").empty();

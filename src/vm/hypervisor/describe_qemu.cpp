@@ -66,8 +66,8 @@ AttachedDevice vfio_device(const Properties& device, int line) {
 class QemuDevices {
  public:
   Status add(const QemuOption& option) {
-    GANTRY_TRY(const auto device, parse_properties(option.value, "driver")
-                                      .in(fmt::format("line {}", option.line)));
+    GANTRY_TRY(const auto device,
+               parse_properties(option.value, "driver").in(fmt::format("line {}", option.line)));
     const auto driver = property(device, "driver");
     if (driver.starts_with("vfio-pci")) {
       attached_.emplace_back(vfio_device(device, option.line), property(device, "bus"));

@@ -50,6 +50,7 @@ struct GuestGpu {
   std::string cpu_list;          // the host's processors near it; "" when unknown
   std::string driver;            // that is bound to it now; "" when none
   bool sriov = false;            // the card has virtual functions
+  bool elsewhere = false;        // a card of another machine: only its product is known
   Attachment attachment = Attachment::Passthrough;
   std::string mdev_uuid;
   std::string vgpu_type;  // an mdev: "nvidia-592"; a virtual function: "1104", "0" without a vGPU

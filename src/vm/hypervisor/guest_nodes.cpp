@@ -61,8 +61,9 @@ Result<std::vector<GuestNode>> guest_nodes(const VmSpec& vm) {
   }
   for (const auto& node : nodes) {
     if (node.gpus.size() > kMostGpusOfNode) {
-      return Error(Errc::Unsupported, fmt::format("{} GPUs on one NUMA node; at most {} are possible",
-                                                  node.gpus.size(), kMostGpusOfNode));
+      return Error(Errc::Unsupported,
+                   fmt::format("{} GPUs on one NUMA node; at most {} are possible",
+                               node.gpus.size(), kMostGpusOfNode));
     }
   }
   share_out(vm, nodes);

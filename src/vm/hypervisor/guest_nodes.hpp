@@ -13,9 +13,9 @@
 namespace gantry::hypervisor {
 
 struct GuestNode {
-  std::optional<int> host_node;   // nullopt: the GPUs' node is unknown, memory comes from anywhere
-  std::string host_cpus;          // "0-15"; "" when unknown
-  int first_cpu = 0;              // of the guest
+  std::optional<int> host_node;  // nullopt: the GPUs' node is unknown, memory comes from anywhere
+  std::string host_cpus;         // "0-15"; "" when unknown
+  int first_cpu = 0;             // of the guest
   int last_cpu = 0;
   std::uint64_t memory_bytes = 0;
   std::vector<std::size_t> gpus;  // indices into VmSpec::gpus

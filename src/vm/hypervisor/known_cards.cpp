@@ -60,8 +60,8 @@ Result<GuestGpu> card_by_name(std::string_view name) {
   for (const auto& card : kCards) {
     if (card.name == wanted) return gpu_of_card(card);
   }
-  return Error(Errc::NotFound, fmt::format("there is no card `{}`; known cards: {}", name,
-                                           known_card_names()));
+  return Error(Errc::NotFound,
+               fmt::format("there is no card `{}`; known cards: {}", name, known_card_names()));
 }
 
 std::string known_card_names() {

@@ -43,8 +43,8 @@ QemuCommand options_of(const std::vector<ShellWord>& words, std::size_t begin) {
     if (word.size() > 1 && word.front() == '-') {
       word.remove_prefix(word.starts_with("--") ? 2 : 1);
       QemuOption option{.name = std::string(word), .value = "", .line = words[i].line};
-      const bool has_value = i + 1 < words.size() && !words[i].ends_command &&
-                             !words[i + 1].text.starts_with('-');
+      const bool has_value =
+          i + 1 < words.size() && !words[i].ends_command && !words[i + 1].text.starts_with('-');
       if (has_value) option.value = words[++i].text;
       command.options.push_back(std::move(option));
     }

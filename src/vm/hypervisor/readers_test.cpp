@@ -47,8 +47,8 @@ TEST(Xml, RefusesTextThatIsNotWellFormed) {
 }
 
 TEST(Xml, RefusesADocumentTypeDeclaration) {
-  const auto root = parse_xml(
-      "<!DOCTYPE a [<!ENTITY b \"bbbb\"><!ENTITY c \"&b;&b;\">]><a>&c;</a>");
+  const auto root =
+      parse_xml("<!DOCTYPE a [<!ENTITY b \"bbbb\"><!ENTITY c \"&b;&b;\">]><a>&c;</a>");
   ASSERT_FALSE(root.ok());
   EXPECT_THAT(root.error().text(), HasSubstr("document type declaration"));
 }
@@ -74,7 +74,8 @@ TEST(ShellWords, KnowsQuotesEscapesAndComments) {
               ElementsAre("a", "b c", "d \" e", "f g", "i"));
   EXPECT_THAT(words_of("a \\\n  b"), ElementsAre("a", "b"));
   EXPECT_THAT(words_of("x''y '' z#w"), ElementsAre("xy", "", "z#w"));
-  EXPECT_THAT(words_of(std::string_view("qemu\0-m\0001 G\0", 13)), ElementsAre("qemu", "-m", "1 G"));
+  EXPECT_THAT(words_of(std::string_view("qemu\0-m\0001 G\0", 13)),
+              ElementsAre("qemu", "-m", "1 G"));
 }
 
 TEST(ShellWords, NamesTheLineOfAnOpenQuote) {
@@ -131,7 +132,8 @@ TEST(QemuCommand, ReadsSizes) {
 
 TEST(Vmx, ReadsSettingsWithoutCase) {
   const auto file = VmxFile::parse(
-      ".encoding = \"UTF-8\"\n# comment\n\nmemSize = \"16384\"\r\nFirmware=\"efi\"\nfirmware = \"bios\"\n");
+      ".encoding = \"UTF-8\"\n# comment\n\nmemSize = \"16384\"\r\nFirmware=\"efi\"\nfirmware = "
+      "\"bios\"\n");
   ASSERT_TRUE(file.ok()) << file.error().text();
   EXPECT_EQ(file->value("MEMSIZE"), "16384");
   EXPECT_EQ(file->value("firmware"), "bios");

@@ -58,9 +58,9 @@ class WordReader {
         return {};
       }
       if (c == '\n') ++line_;
-      const bool protects = quote == '"' && c == '\\' && at_ + 1 < text_.size() &&
-                            std::string_view("\"\\$`\n").find(text_[at_ + 1]) !=
-                                std::string_view::npos;
+      const bool protects =
+          quote == '"' && c == '\\' && at_ + 1 < text_.size() &&
+          std::string_view("\"\\$`\n").find(text_[at_ + 1]) != std::string_view::npos;
       if (protects) {
         ++at_;
         if (text_[at_] == '\n') {

@@ -58,9 +58,7 @@ GuestGpu gpu_of_profile(const VgpuProfile& profile) {
   GuestGpu gpu;
   gpu.name = profile.card;
   gpu.memory_bytes = profile.gb * kGiB;
-  gpu.bars = {{.index = 1,
-               .bytes = round_up_to_power_of_two(profile.gb * kGiB),
-               .is_64bit = true}};
+  gpu.bars = {{.index = 1, .bytes = round_up_to_power_of_two(profile.gb * kGiB), .is_64bit = true}};
   return gpu;
 }
 

@@ -28,7 +28,7 @@ class VmxFile {
   const VmxValue* find(std::string_view key) const;  // nullptr if it is not set
   std::string value(std::string_view key) const;     // "" if it is not set
   bool is_true(std::string_view key) const;
-  int line(std::string_view key) const;              // 0 if it is not set
+  int line(std::string_view key) const;  // 0 if it is not set
 
   const std::map<std::string, VmxValue>& values() const { return values_; }  // keys in lower case
 

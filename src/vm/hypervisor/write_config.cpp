@@ -128,22 +128,41 @@ std::string vm_uuid(const VmSpec& vm) {
                      hex.substr(16, 4), hex.substr(20, 12));
 }
 
-void add_linux_notes(const VmSpec& vm, WrittenConfig& config) {
-  for (const auto& gpu : vm.gpus) {
-    const bool ready = gpu.is_vgpu() || gpu.driver.find("vfio") != std::string::npos;
-    if (!ready) {
-      config.notes.push_back(
-          fmt::format("{} is bound to {} now; give it to VFIO before the virtual machine starts: "
-                      "gantry vfio bind {}",
-                      gpu.address.sysfs(), gpu.driver.empty() ? "no driver" : gpu.driver,
-                      gpu.address.sysfs()));
-    }
-    if (!gpu.numa_node) {
-      config.notes.push_back(fmt::format(
-          "the NUMA node of {} is unknown, so its memory is not bound to a node of the host",
-          gpu.address.sysfs()));
-    }
+namespace {
+
+// What the host must still do for one card before the virtual machine starts.
+void add_card_notes(const GuestGpu& gpu, WrittenConfig& config) {
+  const auto address = gpu.address.sysfs();
+  if (gpu.elsewhere) {
+    config.notes.push_back(fmt::format(
+        "driver, NUMA node and other functions of {} are not known here; run the command on its "
+        "host to take them into account",
+        address));
+    return;
   }
+  const bool ready = gpu.is_vgpu() || gpu.driver.find("vfio") != std::string::npos;
+  if (!ready) {
+    config.notes.push_back(fmt::format(
+        "{} is bound to {} now; give it to VFIO before the virtual machine starts: gantry vfio "
+        "bind {}",
+        address, gpu.driver.empty() ? "no driver" : gpu.driver, address));
+  }
+  if (!gpu.iommu_group && !gpu.is_vgpu()) {
+    config.notes.push_back(
+        fmt::format("{} is in no IOMMU group, so it cannot be passed through; for the cause: "
+                    "gantry doctor --only iommu.off",
+                    address));
+  }
+  if (!gpu.numa_node) {
+    config.notes.push_back(fmt::format(
+        "the NUMA node of {} is unknown, so memory is not bound to a node of the host", address));
+  }
+}
+
+}  // namespace
+
+void add_linux_notes(const VmSpec& vm, WrittenConfig& config) {
+  for (const auto& gpu : vm.gpus) add_card_notes(gpu, config);
   if (vm.firmware == Firmware::Bios && mmio_window(vm.gpus) > kDefaultWindow) {
     config.notes.emplace_back(
         "BIOS firmware may find no addresses for BARs of this size; use --firmware efi");

@@ -86,8 +86,7 @@ TEST(WriteConfig, LibvirtMatchesTheGoldenFiles) {
 TEST(WriteConfig, EsxiMatchesTheGoldenFiles) {
   expect_golden("h200.vmx", text_for(Hypervisor::Esxi, one_h200()));
   expect_golden("a100-80-two.vmx", text_for(Hypervisor::Esxi, two_nodes()));
-  expect_golden("t4.vmx",
-                text_for(Hypervisor::Esxi, vm_with({card_at("t4", "0000:3b:00.0", 0)})));
+  expect_golden("t4.vmx", text_for(Hypervisor::Esxi, vm_with({card_at("t4", "0000:3b:00.0", 0)})));
   auto vgpu = vm_with({});
   vgpu.vgpu_profile = "grid_a100-40c";
   expect_golden("vgpu-a100-40c.vmx", text_for(Hypervisor::Esxi, vgpu));
@@ -106,9 +105,9 @@ TEST(WriteConfig, TheOtherHypervisorsMatchTheGoldenFiles) {
 
 // What we write passes our own check: the writer and the reader agree about every line.
 TEST(WriteConfig, TheCheckFindsNothingMissing) {
-  for (const auto& vm : {one_h200(), two_nodes(), small_with_audio(),
-                         vm_with({mdev_at("0000:3b:00.0", kMdev)}),
-                         vm_with({vendor_vf_at("0000:3b:00.4")})}) {
+  for (const auto& vm :
+       {one_h200(), two_nodes(), small_with_audio(), vm_with({mdev_at("0000:3b:00.0", kMdev)}),
+        vm_with({vendor_vf_at("0000:3b:00.4")})}) {
     for (const auto hypervisor : {Hypervisor::Qemu, Hypervisor::Libvirt}) {
       const auto text = text_for(hypervisor, vm);
       const auto checked = check_config(text, vm.gpus);
@@ -142,9 +141,9 @@ TEST(WriteConfig, ACardThatADriverHoldsIsManagedByLibvirt) {
 }
 
 TEST(WriteConfig, RefusesWholeGpusAndVgpusTogether) {
-  const auto config = write_config(
-      Hypervisor::Qemu,
-      vm_with({card_at("h200", "0000:86:00.0", 1), vendor_vf_at("0000:3b:00.4")}));
+  const auto config =
+      write_config(Hypervisor::Qemu,
+                   vm_with({card_at("h200", "0000:86:00.0", 1), vendor_vf_at("0000:3b:00.4")}));
   ASSERT_FALSE(config.ok());
   EXPECT_EQ(config.error().code(), Errc::Invalid);
   EXPECT_THAT(config.error().text(), HasSubstr("cannot be mixed"));
@@ -172,9 +171,11 @@ TEST(WriteConfig, RefusesWhatMakesNoSense) {
   EXPECT_THAT(write_config(Hypervisor::Qemu, vm_with({})).error().text(), HasSubstr("no GPU"));
   vm = one_h200();
   vm.vgpu_profile = "grid_t4-8q";
-  EXPECT_THAT(write_config(Hypervisor::Libvirt, vm).error().text(), HasSubstr("--vgpu is for esxi"));
+  EXPECT_THAT(write_config(Hypervisor::Libvirt, vm).error().text(),
+              HasSubstr("--vgpu is for esxi"));
   vm.vgpu_profile = "t4";
-  EXPECT_THAT(write_config(Hypervisor::Esxi, vm).error().text(), HasSubstr("is not a vGPU profile"));
+  EXPECT_THAT(write_config(Hypervisor::Esxi, vm).error().text(),
+              HasSubstr("is not a vGPU profile"));
   vm = two_nodes();
   vm.cpus = 1;
   EXPECT_THAT(write_config(Hypervisor::Qemu, vm).error().text(), HasSubstr("--cpus 2"));

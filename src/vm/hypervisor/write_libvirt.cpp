@@ -33,8 +33,9 @@ std::string memory_part(const VmSpec& vm) {
                         vm.huge_pages == HugePages::Size1G ? 1048576 : 2048);
   }
   text += "    <locked/>\n  </memoryBacking>\n";
-  return text + fmt::format("  <memtune>\n    <hard_limit unit='KiB'>{}</hard_limit>\n  </memtune>\n",
-                            (vm.memory_bytes + kProcessBytes) / 1024);
+  return text +
+         fmt::format("  <memtune>\n    <hard_limit unit='KiB'>{}</hard_limit>\n  </memtune>\n",
+                     (vm.memory_bytes + kProcessBytes) / 1024);
 }
 
 // Pins each guest node's memory and processors to the node of its GPUs.
@@ -47,8 +48,8 @@ std::string placement_part(const VmSpec& vm, const std::vector<GuestNode>& nodes
       pins += fmt::format("    <vcpupin vcpu='{}' cpuset='{}'/>\n", cpu, node.host_cpus);
     }
     if (!node.host_node) continue;
-    memory += fmt::format("    <memnode cellid='{}' mode='strict' nodeset='{}'/>\n", i,
-                          *node.host_node);
+    memory +=
+        fmt::format("    <memnode cellid='{}' mode='strict' nodeset='{}'/>\n", i, *node.host_node);
   }
   auto text = fmt::format("  <vcpu placement='static'>{}</vcpu>\n", vm.cpus);
   if (!pins.empty()) text += fmt::format("  <cputune>\n{}  </cputune>\n", pins);
@@ -97,8 +98,7 @@ std::string gpu_hostdevs(const VmSpec& vm, const GuestGpu& gpu, std::size_t port
         "      <source><address uuid='{}'/></source>\n      {}\n    </hostdev>\n",
         gpu.mdev_uuid, guest_address(port, 0, 0, false));
   }
-  auto text =
-      pci_hostdev(vm, gpu, gpu.address, guest_address(port, 0, 0, !gpu.companions.empty()));
+  auto text = pci_hostdev(vm, gpu, gpu.address, guest_address(port, 0, 0, !gpu.companions.empty()));
   int function = 0;
   for (const auto& companion : gpu.companions) {
     text += pci_hostdev(vm, gpu, companion, guest_address(port, 0, ++function, false));

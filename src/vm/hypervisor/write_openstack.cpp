@@ -117,10 +117,10 @@ Result<WrittenConfig> write_openstack(const VmSpec& vm) {
     wanted += fmt::format("{}{}:{}", wanted.empty() ? "" : ",", name, count);
   }
   config.text += "\n# once, with the rights of an administrator\n" + flavor_lines(vm, wanted);
-  config.text +=
-      fmt::format("openstack image set \"$IMAGE\" --property hw_machine_type=q35 --property "
-                  "hw_firmware_type={}\n",
-                  vm.firmware == Firmware::Efi ? "uefi" : "bios");
+  config.text += fmt::format(
+      "openstack image set \"$IMAGE\" --property hw_machine_type=q35 --property "
+      "hw_firmware_type={}\n",
+      vm.firmware == Firmware::Efi ? "uefi" : "bios");
   config.notes = {"set IMAGE first: IMAGE=ubuntu-24.04"};
   if (mmio_window(vm.gpus) > kDefaultWindow) {
     config.notes.push_back(fmt::format(

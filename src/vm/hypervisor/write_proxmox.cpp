@@ -53,8 +53,8 @@ Result<WrittenConfig> write_proxmox(const VmSpec& vm) {
   if (vm.huge_pages == HugePages::Size2M) text += "qm set \"$VMID\" --hugepages 2\n";
   const auto window = mmio_window(vm.gpus);
   if (window > kDefaultWindow && vm.firmware == Firmware::Efi) {
-    text += fmt::format(
-        "qm set \"$VMID\" --args '-fw_cfg name=opt/ovmf/X-PciMmio64Mb,string={}'\n", window / kMiB);
+    text += fmt::format("qm set \"$VMID\" --args '-fw_cfg name=opt/ovmf/X-PciMmio64Mb,string={}'\n",
+                        window / kMiB);
   }
   for (std::size_t i = 0; i < vm.gpus.size(); ++i) {
     GANTRY_TRY(const auto value, hostpci(vm.gpus[i]));

@@ -41,11 +41,9 @@ void add_memory(const VmSpec& vm, const std::vector<GuestNode>& nodes, QemuArgum
 
 void add_firmware(const VmSpec& vm, QemuArguments& out) {
   if (vm.firmware == Firmware::Bios) return;
-  out.add("-drive",
-          "if=pflash,format=raw,unit=0,readonly=on,file=/usr/share/OVMF/OVMF_CODE_4M.fd");
+  out.add("-drive", "if=pflash,format=raw,unit=0,readonly=on,file=/usr/share/OVMF/OVMF_CODE_4M.fd");
   // snapshot: the package's file stays as it is, and the machine starts without a copy of it.
-  out.add("-drive",
-          "if=pflash,format=raw,unit=1,snapshot=on,file=/usr/share/OVMF/OVMF_VARS_4M.fd");
+  out.add("-drive", "if=pflash,format=raw,unit=1,snapshot=on,file=/usr/share/OVMF/OVMF_VARS_4M.fd");
 }
 
 void add_window(const VmSpec& vm, QemuArguments& out) {

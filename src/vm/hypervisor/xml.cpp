@@ -4,6 +4,7 @@
 #include "base/core/text.hpp"
 
 #include <expat.h>
+
 #include <fmt/format.h>
 
 #include <memory>
@@ -84,9 +85,8 @@ void set_handlers(XML_Parser parser, TreeBuilder& builder) {
         builder_of(data).start(name, attributes);
       },
       [](void* data, const char* /*name*/) { builder_of(data).end(); });
-  XML_SetCharacterDataHandler(parser, [](void* data, const char* bytes, int size) {
-    builder_of(data).text(bytes, size);
-  });
+  XML_SetCharacterDataHandler(
+      parser, [](void* data, const char* bytes, int size) { builder_of(data).text(bytes, size); });
   XML_SetStartDoctypeDeclHandler(
       parser, [](void* data, const char* /*name*/, const char* /*system*/, const char* /*public*/,
                  int /*internal*/) {
