@@ -18,7 +18,7 @@ std::uint64_t memory_or_bar(const GuestGpu& gpu) {
 }
 
 std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
-  return a > kMostBytes - std::min(b, kMostBytes) ? kMostBytes : a + b;
+  return std::min(std::min(a, kMostBytes) + std::min(b, kMostBytes), kMostBytes);
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ std::uint64_t esxi_window_gb(std::span<const GuestGpu> gpus) {
   std::uint64_t memory_gb = 0;
   std::uint64_t bars = 0;
   for (const auto& gpu : gpus) {
-    memory_gb += (memory_or_bar(gpu) + kGiB - 1) / kGiB;
+    memory_gb += (std::min(memory_or_bar(gpu), kMostBytes) + kGiB - 1) / kGiB;
     bars = saturating_add(bars, round_up_to_power_of_two(bar_bytes(gpu)));
   }
   const auto by_memory = 2 * round_up_to_power_of_two(memory_gb);

@@ -74,7 +74,7 @@ TEST(ShellWords, KnowsQuotesEscapesAndComments) {
               ElementsAre("a", "b c", "d \" e", "f g", "i"));
   EXPECT_THAT(words_of("a \\\n  b"), ElementsAre("a", "b"));
   EXPECT_THAT(words_of("x''y '' z#w"), ElementsAre("xy", "", "z#w"));
-  EXPECT_THAT(words_of(std::string_view("qemu\0-m\0001 G\0", 13)),
+  EXPECT_THAT(words_of(std::string_view("qemu\0-m\0001 G\0", 12)),
               ElementsAre("qemu", "-m", "1 G"));
 }
 

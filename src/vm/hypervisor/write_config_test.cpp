@@ -229,7 +229,7 @@ TEST(GuestNodes, AGpuWithAnUnknownNodeJoinsTheOnlyKnownOne) {
   const auto nodes = guest_nodes(vm);
   ASSERT_TRUE(nodes.ok());
   ASSERT_EQ(nodes->size(), 1U);
-  EXPECT_THAT((*nodes)[0].gpus, testing::ElementsAre(0, 1));
+  EXPECT_THAT((*nodes)[0].gpus, testing::ElementsAre(0U, 1U));
   EXPECT_EQ((*nodes)[0].host_node, 1);
 }
 
