@@ -37,6 +37,7 @@ void add_commands(CLI::App& app, Context& context, Action& chosen) {
   add_share(app, context, chosen);
   add_vfio(app, context, chosen);
   add_sim(app, context, chosen);
+  add_vm(app, context, chosen);
   add_why(app, context, chosen);
   add_inspect(app, context, chosen);
   add_agent(app, context, chosen);

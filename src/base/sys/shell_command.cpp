@@ -25,8 +25,9 @@ constexpr std::array kCommandsWithRoot{"agent",          "cdi generate",  "cdi l
                                        "sim run",        "sim state",     "sim use",
                                        "topo",           "vfio bind",     "vfio list",
                                        "vfio plan",      "vfio recover",  "vfio release",
-                                       "vfio restore",   "vfio status",   "why container",
-                                       "why manifest",   "why pod"};
+                                       "vfio restore",   "vfio status",   "vm check",
+                                       "vm config",      "why container", "why manifest",
+                                       "why pod"};
 
 constexpr std::string_view kProgram = "gantry ";
 

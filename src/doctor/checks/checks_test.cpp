@@ -143,6 +143,22 @@ TEST(Numa, QuotesWhatTensorFlowSaysAndNamesTheHypervisorsSetting) {
   EXPECT_THAT(patient.look(*find_check("numa.unknown")).remedy, HasSubstr("pxb-pcie"));
 }
 
+TEST(Bars, SaysWhatTheHostForgotWithTheSizesOfTheCards) {
+  TestMachine patient;  // an H200
+  patient.pci("resource",
+              "0x0000104002000000 0x0000104002ffffff 0x000000000014220c\n0x0 0x0 0x0\n"
+              "0x0000000000000000 0x0000003fffffffff 0x000000002014220c\n");
+  patient.tree.file("sys/class/dmi/id/sys_vendor", "VMware, Inc.\n");
+  const auto* check = find_check("pci.bars");
+  EXPECT_THAT(
+      patient.look(*check).remedy,
+      ::testing::AllOf(HasSubstr("firmware = \"efi\""), HasSubstr("64bitMMIOSizeGB = \"512\"")));
+  patient.tree.directory("sys/firmware/efi");
+  EXPECT_THAT(patient.look(*check).remedy, ::testing::Not(HasSubstr("efi")));
+  patient.tree.file("sys/class/dmi/id/sys_vendor", "QEMU\n");
+  EXPECT_THAT(patient.look(*check).remedy, HasSubstr("X-PciMmio64Mb,string=524288"));
+}
+
 TEST(Group, NamesTheHelpersUserAndTheSettingThatHelps) {
   TestMachine patient;
   patient.node("/dev/nvidia0", "c 195 0 0660 0 33");
