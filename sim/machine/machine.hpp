@@ -69,8 +69,23 @@ struct PciFunction {
   std::optional<std::uint32_t> drm_card;  // /dev/dri/cardN and renderD(128+N)
 };
 
+struct VgpuType {
+  std::uint32_t id = 0;
+  std::string name;  // "NVIDIA A10-4Q"
+  std::uint32_t framebuffer_mib = 0;
+};
+
+// How the vGPU host driver shows this GPU in sysfs.
+struct VgpuHost {
+  std::string framework;  // "mdev" or "vfio"; "" if the GPU has no vGPUs
+  std::uint32_t vfs = 0;  // virtual functions; 0: mediated devices are on the GPU itself
+  std::uint32_t framebuffer_mib = 0;
+  std::vector<VgpuType> types;
+};
+
 struct Gpu {
   PciFunction pci;
+  VgpuHost vgpu;
   std::string uuid, name, brand, architecture, vbios, serial, board_part, gpu_part;
   std::string inforom_image, inforom_oem, inforom_ecc, inforom_power;
   std::string virtualization = "None";
@@ -141,6 +156,7 @@ struct Driver {
   std::uint32_t nvswitch_major = 0, nvlink_major = 0;
   bool persistenced = false;
   bool gridd = false;                // the licence daemon of a vGPU guest runs
+  bool vgpu_manager = false;         // nvidia-vgpu-mgr of a vGPU host runs
   std::int32_t fabric_manager = -1;  // -1 not needed, 0 down, 1 running
   KeyValues fields;
 };

@@ -64,6 +64,7 @@ Status decode_driver(const YamlValue& map, Driver& d) {
   f.u32("nvswitch_major", d.nvswitch_major, 4095).u32("nvlink_major", d.nvlink_major, 4095);
   f.flag("persistenced", d.persistenced)
       .flag("gridd", d.gridd)
+      .flag("vgpu_manager", d.vgpu_manager)
       .i32("fabric_manager", d.fabric_manager);
   f.pairs("fields", d.fields);
   for (const auto& item : f.list("modules")) {

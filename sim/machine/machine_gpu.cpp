@@ -28,6 +28,26 @@ Status decode_profile(const YamlValue& map, MigProfile& p) {
   return f.finish();
 }
 
+Status decode_vgpu(const YamlValue& map, VgpuHost& host) {
+  YamlFields f(map, "vgpu");
+  f.text("framework", host.framework).u32("vfs", host.vfs, 64);
+  f.u32("framebuffer_mib", host.framebuffer_mib, 1U << 20U);
+  for (const auto& item : f.list("types")) {
+    YamlFields t(item, "vGPU type");
+    VgpuType& type = host.types.emplace_back();
+    t.u32("id", type.id).text("name", type.name);
+    t.u32("framebuffer_mib", type.framebuffer_mib, 1U << 20U);
+    if (type.id == 0 || type.name.empty() || type.framebuffer_mib == 0)
+      t.fail(item, "a vGPU type needs id, name and framebuffer_mib");
+    (void)f.take(t.finish());
+  }
+  if (host.framework != "mdev" && host.framework != "vfio")
+    f.fail(map, "framework must be mdev or vfio");
+  if (host.framework == "vfio" && host.vfs == 0) f.fail(map, "the framework vfio needs vfs");
+  if (host.types.empty() || host.types.size() > 64) f.fail(map, "types must name 1 to 64 types");
+  return f.finish();
+}
+
 // `count: 3` repeats a link, because eighteen equal lines are hard to read.
 void decode_link(const YamlValue& map, Gpu& gpu, YamlFields& parent) {
   YamlFields f(map, "nvlink");
@@ -94,6 +114,7 @@ Status decode_gpu(const YamlValue& map, Gpu& g) {
   decode_how_it_is(f, g);
   f.pairs("fields", g.fields);
   if (const auto* pci = f.child("pci")) (void)f.take(decode_pci(*pci, g.pci));
+  if (const auto* vgpu = f.child("vgpu")) (void)f.take(decode_vgpu(*vgpu, g.vgpu));
   for (const auto& item : f.list("mig_profiles")) {
     (void)f.take(decode_profile(item, g.mig_profiles.emplace_back()));
   }
