@@ -22,6 +22,7 @@ void add_scheduler(CLI::App& app, Context& context, Action& chosen);
 void add_share(CLI::App& app, Context& context, Action& chosen);
 void add_sim(CLI::App& app, Context& context, Action& chosen);
 void add_topo(CLI::App& app, Context& context, Action& chosen);
+void add_vgpu(CLI::App& app, Context& context, Action& chosen);
 void add_why(CLI::App& app, Context& context, Action& chosen);
 
 }  // namespace gantry::cli

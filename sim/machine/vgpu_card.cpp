@@ -35,8 +35,7 @@ void write_mdev_types(TreeWriter& out, const VgpuCard& card, const std::vector<L
                          "max_instance={}\n",
                          type.framebuffer_mib, card.host.framebuffer_mib / type.framebuffer_mib));
     out.file(at + "/device_api", "vfio-pci\n");
-    out.file(at + "/available_instances",
-             fmt::format("{}\n", vgpu_room(card, live, parent, type)));
+    out.file(at + "/available_instances", fmt::format("{}\n", vgpu_room(card, live, parent, type)));
     out.file(at + "/create", "", 0200);
   }
   out.relative_link("/sys/class/mdev_bus/" + parent.sysfs(), directory);
@@ -118,8 +117,8 @@ std::vector<LiveVgpu> live_vgpus(const sys::Host& host, const VgpuCard& card) {
   std::vector<LiveVgpu> live;
   for (const auto& parent : vgpu_parents(host, card)) {
     if (card.host.framework == "vfio") {
-      const auto current =
-          parse_u64(host.read_value(device_path(parent) + "/nvidia/current_vgpu_type").value_or("0"));
+      const auto current = parse_u64(
+          host.read_value(device_path(parent) + "/nvidia/current_vgpu_type").value_or("0"));
       if (current.value_or(0) != 0)
         live.push_back({parent, "", static_cast<std::uint32_t>(*current)});
       continue;

@@ -54,7 +54,8 @@ std::vector<std::string> undo(const sys::Host& host, const std::vector<Step>& do
     if (step.kind != Step::Kind::Create && step.kind != Step::Kind::Remove) continue;
     const auto back = undo_of(step);
     const auto status = run_step(host, back, actions, options);
-    if (!status.ok()) failed.push_back(fmt::format("{}: {}", describe(back), status.error().text()));
+    if (!status.ok())
+      failed.push_back(fmt::format("{}: {}", describe(back), status.error().text()));
   }
   return failed;
 }
@@ -162,9 +163,9 @@ class Change {
       if (stored.ok()) return std::move(cause).in("all is as it was before");
     }
     return std::move(cause)
-        .in(failed.empty() ? "the change is not complete"
-                           : fmt::format("the change could not be undone ({})",
-                                         fmt::join(failed, "; ")))
+        .in(failed.empty()
+                ? "the change is not complete"
+                : fmt::format("the change could not be undone ({})", fmt::join(failed, "; ")))
         .advise("when the cause is gone: `sudo gantry vgpu apply --restore`");
   }
 
@@ -178,10 +179,11 @@ class Change {
 // Another command must not build on a change that is half done.
 Status refuse_interrupted(const Situation& now) {
   if (!now.interrupted) return {};
-  return Error(Errc::Busy, fmt::format("`gantry vgpu {}` was interrupted: its {} step{} may be half "
-                                       "done",
-                                       now.interrupted->command, now.interrupted->steps.size(),
-                                       now.interrupted->steps.size() == 1 ? "" : "s"))
+  return Error(Errc::Busy,
+               fmt::format("`gantry vgpu {}` was interrupted: its {} step{} may be half "
+                           "done",
+                           now.interrupted->command, now.interrupted->steps.size(),
+                           now.interrupted->steps.size() == 1 ? "" : "s"))
       .advise("complete it with `sudo gantry vgpu apply --restore`");
 }
 

@@ -53,8 +53,8 @@ TEST(Apply, ReplacesSizesAndMixesThem) {
 
 TEST(Apply, WithDryRunChangesNothing) {
   VgpuMachine machine("vgpu-a10");
-  const auto report = apply(machine.host(), {{first_gpu(), {{"A10-4Q", 1}}}}, machine.actions(),
-                            {.dry_run = true});
+  const auto report =
+      apply(machine.host(), {{first_gpu(), {{"A10-4Q", 1}}}}, machine.actions(), {.dry_run = true});
   ASSERT_EQ(text_of(report), "done");
   EXPECT_EQ(report->steps.size(), 1U);
   EXPECT_THAT(report->notes.front(), HasSubstr("when the virtual functions are enabled"));
@@ -149,7 +149,8 @@ TEST(Apply, ThatCannotBeUndoneSaysHowToMendIt) {
                                      HasSubstr("gantry vgpu apply --restore")));
   EXPECT_TRUE(interrupted(machine));
   machine.fault = nullptr;
-  const auto refused = create(machine.host(), {.gpu = first_gpu(), .type = "A10-4Q"}, machine.actions());
+  const auto refused =
+      create(machine.host(), {.gpu = first_gpu(), .type = "A10-4Q"}, machine.actions());
   EXPECT_THAT(text_of(refused), HasSubstr("was interrupted"));
   ASSERT_EQ(text_of(restore(machine.host(), machine.actions())), "done");
   EXPECT_EQ(types_of(machine.gpus()), "A10-8Q|");
@@ -228,8 +229,8 @@ TEST(State, IsReadAsItWasWritten) {
                                  "83b8f4f2-509f-382f-3c1e-e6bfe0fa1001"},
                                 {first_gpu(), first_gpu(), "L40S-8Q", "1152", ""}}};
   EXPECT_EQ(*parse_intent(to_json(intent)), intent);
-  const Journal journal{.command = "apply", .gpus = {first_gpu()}, .before = intent.vgpus,
-                        .steps = {"remove \"x\""}};
+  const Journal journal{
+      .command = "apply", .gpus = {first_gpu()}, .before = intent.vgpus, .steps = {"remove \"x\""}};
   EXPECT_EQ(*parse_journal(to_json(journal)), journal);
   const KnownTypes types{{"10de:26b9", {{"1150", "NVIDIA L40S-4Q"}}}};
   EXPECT_EQ(*parse_known_types(to_json(types)), types);

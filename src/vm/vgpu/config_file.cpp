@@ -40,8 +40,9 @@ bool is_filter(std::string_view text) {
 Status read_filter(const Value& value, ConfigEntry& entry) {
   const auto add = [&](const Value& item) -> Status {
     if (item.kind != Value::Kind::Scalar || !is_filter(item.text)) {
-      return wrong(item, "device-filter must be device and vendor as eight hexadecimal digits, "
-                         "such as \"0x20B010DE\"");
+      return wrong(item,
+                   "device-filter must be device and vendor as eight hexadecimal digits, "
+                   "such as \"0x20B010DE\"");
     }
     entry.device_filter.push_back(item.text);
     return {};
@@ -125,10 +126,9 @@ Result<std::vector<ConfigEntry>> read_set(const Value& list) {
 bool matches(const ConfigEntry& entry, const VgpuGpu& gpu) {
   const auto& filters = entry.device_filter;
   const auto own = to_lower(gpu.device_filter());
-  const bool model =
-      filters.empty() || std::any_of(filters.begin(), filters.end(), [&](const std::string& text) {
-        return to_lower(text) == own;
-      });
+  const bool model = filters.empty() ||
+                     std::any_of(filters.begin(), filters.end(),
+                                 [&](const std::string& text) { return to_lower(text) == own; });
   const auto& devices = entry.devices;
   return model && (entry.all_devices ||
                    std::find(devices.begin(), devices.end(), gpu.index) != devices.end());
@@ -163,8 +163,7 @@ Result<const std::vector<ConfigEntry>*> find_set(const VgpuConfig& config, std::
   if (found != config.sets.end()) return &found->second;
   std::vector<std::string> names;
   for (const auto& [known, entries] : config.sets) names.push_back(known);
-  return Error(Errc::NotFound,
-               fmt::format("{} has no set `{}`", config.file, name))
+  return Error(Errc::NotFound, fmt::format("{} has no set `{}`", config.file, name))
       .advise(names.empty() ? "its vgpu-configs is empty"
                             : fmt::format("it has {}", fmt::join(names, ", ")));
 }

@@ -17,8 +17,8 @@ namespace gantry::vgpu {
 struct ConfigEntry {
   std::vector<std::string> device_filter;  // "0x223610DE"; empty: every model
   bool all_devices = false;
-  std::vector<unsigned> devices;             // indexes, unless all_devices
-  std::map<std::string, unsigned> vgpus;     // type -> count; empty: no vGPUs
+  std::vector<unsigned> devices;          // indexes, unless all_devices
+  std::map<std::string, unsigned> vgpus;  // type -> count; empty: no vGPUs
   int line = 0;
   bool operator==(const ConfigEntry&) const = default;
 };

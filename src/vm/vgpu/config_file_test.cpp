@@ -71,7 +71,8 @@ TEST(ConfigFile, RefusesWithTheLine) {
               HasSubstr("vgpu.yaml:2: the file has no key `vgpu-config`; did you mean "
                         "`vgpu-configs`?"));
   const std::string head = "version: v1\nvgpu-configs:\n  a:\n";
-  EXPECT_THAT(refusal(head + "    - vgpu-devices: {A10-4Q: 1}\n"), HasSubstr("`devices` is missing"));
+  EXPECT_THAT(refusal(head + "    - vgpu-devices: {A10-4Q: 1}\n"),
+              HasSubstr("`devices` is missing"));
   EXPECT_THAT(refusal(head + "    - devices: all\n"), HasSubstr("`vgpu-devices` is missing"));
   EXPECT_THAT(refusal(head + "    - devices: some\n      vgpu-devices: {}\n"),
               HasSubstr("devices must be `all`"));
@@ -81,8 +82,9 @@ TEST(ConfigFile, RefusesWithTheLine) {
               HasSubstr("vgpu.yaml:5: `A10` is not the name of a vGPU type"));
   EXPECT_THAT(refusal(head + "    - devices: all\n      vgpu-devices: {A10-4Q: 0}\n"),
               HasSubstr("must be 1 to 1024"));
-  EXPECT_THAT(refusal(head + "    - devices: all\n      vgpu-devices: {A100-4C: 1, A100-1-5C: 1}\n"),
-              HasSubstr("time-sliced and MIG-backed"));
+  EXPECT_THAT(
+      refusal(head + "    - devices: all\n      vgpu-devices: {A100-4C: 1, A100-1-5C: 1}\n"),
+      HasSubstr("time-sliced and MIG-backed"));
   EXPECT_THAT(refusal(head + "    - devices: all\n      vgpus: {}\n"), HasSubstr("no key `vgpus`"));
   EXPECT_THAT(
       refusal(head + "    - devices: all\n      device-filter: A10\n      vgpu-devices: {}\n"),
@@ -95,8 +97,9 @@ TEST(ConfigFile, RefusesAGpuThatDoesNotExistOrIsNamedTwice) {
       *parse_config(head + "    - devices: [2]\n      vgpu-devices: {A10-4Q: 1}\n", "vgpu.yaml");
   EXPECT_THAT(select_set(config, "a", two_gpus()).error().text(),
               HasSubstr("there is no GPU 2: this machine has 0 to 1"));
-  config = *parse_config(head + "    - devices: all\n      vgpu-devices: {A10-4Q: 1}\n"
-                                "    - devices: [1]\n      vgpu-devices: {A10-8Q: 1}\n",
+  config = *parse_config(head +
+                             "    - devices: all\n      vgpu-devices: {A10-4Q: 1}\n"
+                             "    - devices: [1]\n      vgpu-devices: {A10-8Q: 1}\n",
                          "vgpu.yaml");
   EXPECT_THAT(select_set(config, "a", two_gpus()).error().text(),
               HasSubstr("lines 4 and 6 of `a` both name GPU 1 (0000:af:00.0)"));

@@ -23,8 +23,8 @@ void add_descriptors(const sys::Host& host, unsigned pid, OpenVfioNodes& open) {
 
 // The node of the interface of iommufd, which has the device instead of its group.
 std::string device_node(const sys::Host& host, const Vgpu& vgpu) {
-  const auto device = vgpu.uuid.empty() ? pci_directory(vgpu.parent)
-                                        : "/sys/bus/mdev/devices/" + vgpu.uuid;
+  const auto device =
+      vgpu.uuid.empty() ? pci_directory(vgpu.parent) : "/sys/bus/mdev/devices/" + vgpu.uuid;
   const auto names = host.list(device + "/vfio-dev").value_or({});
   return names.empty() ? "" : "/dev/vfio/devices/" + names.front();
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vm/vgpu/live_actions.hpp"
 
+#include "base/core/text.hpp"
 #include "base/sys/child.hpp"
 #include "base/sys/deadline_write.hpp"
 #include "base/sys/replace_file.hpp"
-#include "base/core/text.hpp"
 
 #include <sys/random.h>
 #include <unistd.h>

@@ -15,9 +15,8 @@ std::optional<PlacedVgpu> lowest_place(std::uint64_t total, const std::vector<Pl
                                        std::uint64_t size) {
   if (size == 0) return std::nullopt;
   for (PlacedVgpu at{0, size}; at.start_mib + size <= total; at.start_mib += size) {
-    const bool free = std::none_of(taken.begin(), taken.end(), [&](const PlacedVgpu& other) {
-      return overlaps(at, other);
-    });
+    const bool free = std::none_of(taken.begin(), taken.end(),
+                                   [&](const PlacedVgpu& other) { return overlaps(at, other); });
     if (free) return at;
   }
   return std::nullopt;

@@ -126,9 +126,8 @@ void removals_first(Plan& plan) {
 }
 
 const Vgpu* find_vgpu(const VgpuGpu& gpu, std::string_view id) {
-  const auto found = std::find_if(gpu.vgpus.begin(), gpu.vgpus.end(), [&](const Vgpu& vgpu) {
-    return vgpu.id() == to_lower(id);
-  });
+  const auto found = std::find_if(gpu.vgpus.begin(), gpu.vgpus.end(),
+                                  [&](const Vgpu& vgpu) { return vgpu.id() == to_lower(id); });
   return found == gpu.vgpus.end() ? nullptr : &*found;
 }
 
@@ -166,9 +165,9 @@ Status plan_exact_gpu(const VgpuGpu& gpu, std::vector<VgpuSpec> specs, Plan& pla
   std::vector<VgpuSpec> kept;
   for (const auto& vgpu : gpu.vgpus) {
     const auto existing = spec_of(vgpu);
-    const bool stays = !change_mode && std::any_of(specs.begin(), specs.end(), [&](const auto& one) {
-      return same_vgpu(one, existing);
-    });
+    const bool stays =
+        !change_mode && std::any_of(specs.begin(), specs.end(),
+                                    [&](const auto& one) { return same_vgpu(one, existing); });
     if (stays) {
       kept.push_back(existing);
     } else if (!vgpu.holders.empty()) {
@@ -193,8 +192,9 @@ Status check_uuid(const std::vector<VgpuGpu>& gpus, const VgpuGpu& gpu, const Ad
   if (uuid.empty()) return {};
   if (!is_uuid(uuid)) {
     return Error(Errc::Invalid, fmt::format("`{}` is not a UUID", uuid))
-        .advise("write 36 characters, such as 83b8f4f2-509f-382f-3c1e-e6bfe0fa1001, or leave "
-                "--uuid out");
+        .advise(
+            "write 36 characters, such as 83b8f4f2-509f-382f-3c1e-e6bfe0fa1001, or leave "
+            "--uuid out");
   }
   if (addition.count != 1)
     return Error(Errc::Invalid, "one UUID cannot name several vGPUs; leave --uuid or --count out");
@@ -206,8 +206,8 @@ Status check_uuid(const std::vector<VgpuGpu>& gpus, const VgpuGpu& gpu, const Ad
   }
   for (const auto& other : gpus) {
     if (find_vgpu(other, uuid) == nullptr) continue;
-    return Error(Errc::Exists, fmt::format("the vGPU {} exists already on {}", to_lower(uuid),
-                                           other.label()))
+    return Error(Errc::Exists,
+                 fmt::format("the vGPU {} exists already on {}", to_lower(uuid), other.label()))
         .advise("choose another UUID, or leave --uuid out");
   }
   return {};
@@ -237,13 +237,12 @@ std::string describe(const Step& step) {
   switch (step.kind) {
     case Step::Kind::EnableVfs:
       return fmt::format("enable {} virtual functions of {}", step.count, vgpu.gpu.sysfs());
-    case Step::Kind::EnableMixed:
-      return fmt::format("allow mixed sizes on {}", vgpu.gpu.sysfs());
+    case Step::Kind::EnableMixed: return fmt::format("allow mixed sizes on {}", vgpu.gpu.sysfs());
     case Step::Kind::Remove: return fmt::format("remove {} ({})", vgpu.id(), type);
     case Step::Kind::Create:
-      return vgpu.uuid.empty() ? fmt::format("create {} on {}", type, vgpu.parent.sysfs())
-                               : fmt::format("create {} {} on {}", type, vgpu.uuid,
-                                             vgpu.parent.sysfs());
+      return vgpu.uuid.empty()
+                 ? fmt::format("create {} on {}", type, vgpu.parent.sysfs())
+                 : fmt::format("create {} {} on {}", type, vgpu.uuid, vgpu.parent.sysfs());
   }
   return "";
 }

@@ -45,16 +45,16 @@ VgpuGpu a10(const std::vector<std::string>& types, unsigned vfs = 8) {
 
 VgpuGpu with_mig(unsigned instances) {
   auto gpu = a10({});
-  gpu.types = {{.id = "nvidia-700", .name = "A100-1-5C", .key = "A100-1-5C", .framebuffer_mib = 5120}};
+  gpu.types = {
+      {.id = "nvidia-700", .name = "A100-1-5C", .key = "A100-1-5C", .framebuffer_mib = 5120}};
   gpu.gpu_instances = instances;
   return gpu;
 }
 
 Result<Plan> plan(const VgpuGpu& gpu, const std::map<std::string, unsigned>& counts) {
   int number = 0;
-  return plan_counts({gpu}, {{gpu.address, counts}}, [&number] {
-    return fmt::format("11111111-0000-4000-8000-{:012}", number++);
-  });
+  return plan_counts({gpu}, {{gpu.address, counts}},
+                     [&number] { return fmt::format("11111111-0000-4000-8000-{:012}", number++); });
 }
 
 std::string text_of(const Result<Plan>& plan) {
@@ -106,7 +106,8 @@ TEST(Plan, RefusesToRemoveAVgpuInUse) {
   gpu.vgpus[0].holders = {4711};
   const auto made = plan(gpu, {{"A10-8Q", 1}});
   EXPECT_EQ(made.error().code(), Errc::Busy);
-  EXPECT_THAT(made.error().text(), AllOf(HasSubstr("in use by process 4711"), HasSubstr("ps -fp 4711")));
+  EXPECT_THAT(made.error().text(),
+              AllOf(HasSubstr("in use by process 4711"), HasSubstr("ps -fp 4711")));
 }
 
 TEST(Plan, AllowsMixedSizesOnlyOnAnEmptyGpu) {

@@ -80,8 +80,7 @@ Status check_mig(const VgpuGpu& gpu, const std::vector<TypeCount>& wanted) {
   std::string profiles;
   for (const auto& one : wanted) {
     const auto profile = mig_profile(parse_type_name(one.type->key).value_or(TypeName{}));
-    for (unsigned i = 0; i < one.count; ++i)
-      profiles += (profiles.empty() ? "" : ",") + profile;
+    for (unsigned i = 0; i < one.count; ++i) profiles += (profiles.empty() ? "" : ",") + profile;
   }
   return Error(Errc::Busy,
                fmt::format("{} has {} GPU instances, but {} MIG-backed vGPUs are wanted",
@@ -147,9 +146,8 @@ bool needs_mixed(const std::vector<TypeCount>& wanted) {
 }
 
 Status check_fit(const VgpuGpu& gpu, const std::vector<TypeCount>& wanted) {
-  const auto mig = std::count_if(wanted.begin(), wanted.end(), [](const TypeCount& one) {
-    return is_mig_backed(*one.type);
-  });
+  const auto mig = std::count_if(wanted.begin(), wanted.end(),
+                                 [](const TypeCount& one) { return is_mig_backed(*one.type); });
   if (mig != 0 && mig != static_cast<std::ptrdiff_t>(wanted.size())) {
     return Error(Errc::Invalid, fmt::format("{} cannot have time-sliced and MIG-backed vGPUs at "
                                             "the same time",
@@ -171,8 +169,8 @@ Error in_use(const VgpuGpu& gpu, const Vgpu& vgpu) {
   return Error(Errc::Busy, fmt::format("the vGPU {} ({}) of {} is in use by process {}", vgpu.id(),
                                        vgpu.type.empty() ? "type " + vgpu.type_id : vgpu.type,
                                        gpu.label(), fmt::join(vgpu.holders, ", ")))
-      .advise(fmt::format("stop that virtual machine first: ps -fp {}",
-                          fmt::join(vgpu.holders, ",")));
+      .advise(
+          fmt::format("stop that virtual machine first: ps -fp {}", fmt::join(vgpu.holders, ",")));
 }
 
 Error no_vgpus(const VgpuGpu& gpu) {

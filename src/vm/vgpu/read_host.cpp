@@ -63,8 +63,7 @@ std::string information(const sys::Host& host, const model::PciAddress& gpu, std
 std::optional<unsigned> count_gpu_instances(const sys::Host& host, const model::PciAddress& gpu) {
   const auto minor = information(host, gpu, "Device Minor");
   if (!parse_u64(minor)) return std::nullopt;
-  const auto names =
-      host.list(fmt::format("/proc/driver/nvidia/capabilities/gpu{}/mig", minor));
+  const auto names = host.list(fmt::format("/proc/driver/nvidia/capabilities/gpu{}/mig", minor));
   if (!names.ok()) return std::nullopt;
   unsigned count = 0;
   for (const auto& name : *names) count += name.starts_with("gi") ? 1 : 0;
@@ -145,9 +144,8 @@ void read_mdevs(const sys::Host& host, std::vector<VgpuGpu>& gpus) {
     if (!parent) continue;
     const auto directory = "/sys/bus/mdev/devices/" + uuid;
     for (auto& gpu : gpus) {
-      const bool here =
-          std::any_of(gpu.parents.begin(), gpu.parents.end(),
-                      [&](const VgpuParent& one) { return one.address == *parent; });
+      const bool here = std::any_of(gpu.parents.begin(), gpu.parents.end(),
+                                    [&](const VgpuParent& one) { return one.address == *parent; });
       if (!here) continue;
       gpu.vgpus.push_back({.gpu = gpu.address,
                            .parent = *parent,

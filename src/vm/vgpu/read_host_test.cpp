@@ -40,7 +40,8 @@ TEST(ReadHost, SaysThatVirtualFunctionsAreOff) {
 
 TEST(ReadHost, FindsMediatedDevicesOnVirtualFunctions) {
   VgpuMachine machine("vgpu-a10");
-  ASSERT_TRUE(create(machine.host(), {.gpu = first_gpu(), .type = "A10-4Q"}, machine.actions()).ok());
+  ASSERT_TRUE(
+      create(machine.host(), {.gpu = first_gpu(), .type = "A10-4Q"}, machine.actions()).ok());
   const auto gpus = machine.gpus();
   ASSERT_EQ(gpus.size(), 2U) << "virtual functions are not GPUs";
   EXPECT_EQ(gpus[0].framework, Framework::MdevOnVfs);
@@ -70,7 +71,8 @@ TEST(ReadHost, KeepsTheNameOfATypeThatIsNoLongerOffered) {
 
 TEST(ReadHost, NamesTheProcessThatUsesAVgpu) {
   VgpuMachine machine("vgpu-t4");
-  ASSERT_TRUE(create(machine.host(), {.gpu = first_gpu(), .type = "T4-8Q"}, machine.actions()).ok());
+  ASSERT_TRUE(
+      create(machine.host(), {.gpu = first_gpu(), .type = "T4-8Q"}, machine.actions()).ok());
   machine.hold(machine.gpus()[0].vgpus[0], 4711);
   EXPECT_THAT(machine.gpus()[0].vgpus[0].holders, ElementsAre(4711U));
 }

@@ -34,11 +34,6 @@ Error damaged(const sys::Host& host, std::string_view path, const Error& why) {
                           sys::shell_word(host.outside(path))));
 }
 
-Error for_root(Error failed) {
-  if (failed.code() != Errc::Denied) return failed;
-  return std::move(failed).advise("only root may change vGPUs: use sudo");
-}
-
 // Who holds a lock that we cannot get: /proc/locks names the process.
 std::string holder_of(const sys::Host& host, int fd) {
   struct stat info {};
@@ -102,11 +97,10 @@ KnownTypes read_known_types(const sys::Host& host) {
 Result<ChangeLock> ChangeLock::take(const sys::Host& host) {
   std::error_code failed;
   std::filesystem::create_directories(host.outside(kStateDirectory), failed);
-  if (failed)
-    return for_root(Error::sys(failed.value(), "create " + host.outside(kStateDirectory)));
+  if (failed) return Error::sys(failed.value(), "create " + host.outside(kStateDirectory));
   const auto path = host.outside(kLockPath);
   sys::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (fd.get() < 0) return for_root(Error::sys(errno, "open " + path));
+  if (fd.get() < 0) return Error::sys(errno, "open " + path);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return ChangeLock(std::move(fd));
   if (errno != EWOULDBLOCK) return Error::sys(errno, fmt::format("lock {}", path));
   const auto pid = holder_of(host, fd.get());

@@ -113,10 +113,9 @@ Status enable_vfs(const sys::Host& host, const Step& step, const Actions& action
   if (!enabled()) GANTRY_CHECK(actions.enable_vfs(gpu, step.count));
   // sriov-manage of vGPU 17.2 succeeds even if no virtual function came: count them.
   if (!wait_until(enabled, options.vfs_deadline, actions)) {
-    return Error(Errc::Timeout,
-                 fmt::format("{} of {} virtual functions of {} appeared within {} s",
-                             virtual_functions(host, gpu).size(), step.count, gpu.sysfs(),
-                             options.vfs_deadline.count() / 1000))
+    return Error(Errc::Timeout, fmt::format("{} of {} virtual functions of {} appeared within {} s",
+                                            virtual_functions(host, gpu).size(), step.count,
+                                            gpu.sysfs(), options.vfs_deadline.count() / 1000))
         .advise(fmt::format("see `sudo dmesg | grep -i -e {} -e nvidia`", gpu.sysfs()));
   }
   const auto offered = [&] {

@@ -51,9 +51,7 @@ Actions VgpuMachine::actions(int kill_at, bool before) {
     return act([&] { return write(where, text); });
   };
   actions.enable_vfs = [this, write](const model::PciAddress& gpu, unsigned count) {
-    return act([&] {
-      return write(pci_directory(gpu) + "/sriov_numvfs", fmt::to_string(count));
-    });
+    return act([&] { return write(pci_directory(gpu) + "/sriov_numvfs", fmt::to_string(count)); });
   };
   actions.enable_mixed = [this](const model::PciAddress& gpu) {
     return act([&] { return sim::allow_mixed_vgpus(root_, gpu); });

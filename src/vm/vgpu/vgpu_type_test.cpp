@@ -40,8 +40,8 @@ TEST(TypeName, OfAGpuWithADashInItsName) {
 }
 
 TEST(TypeName, RefusesEverythingElse) {
-  for (const char* text : {"", "A10", "A10-", "A10-Q", "A10-4", "A10-0Q", "A10-4X", "-4Q", "A 10-4Q",
-                           "A10-4QME", "A10-4Qxx", "A10-99999Q", "1-4C-"}) {
+  for (const char* text : {"", "A10", "A10-", "A10-Q", "A10-4", "A10-0Q", "A10-4X", "-4Q",
+                           "A 10-4Q", "A10-4QME", "A10-4Qxx", "A10-99999Q", "1-4C-"}) {
     EXPECT_FALSE(parse_type_name(text)) << text;
   }
 }
