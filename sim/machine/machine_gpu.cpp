@@ -9,6 +9,8 @@
 namespace gantry::sim {
 namespace {
 
+constexpr std::size_t kMaxVgpuTypes = 16;
+
 Status decode_profile(const YamlValue& map, MigProfile& p) {
   YamlFields f(map, "MIG profile");
   f.text("name", p.name).u32("nvml_profile", p.nvml_profile, 64).u32("id", p.id);
@@ -28,23 +30,12 @@ Status decode_profile(const YamlValue& map, MigProfile& p) {
   return f.finish();
 }
 
-Status decode_vgpu(const YamlValue& map, VgpuHost& host) {
-  YamlFields f(map, "vgpu");
-  f.text("framework", host.framework).u32("vfs", host.vfs, 64);
-  f.u32("framebuffer_mib", host.framebuffer_mib, 1U << 20U);
-  for (const auto& item : f.list("types")) {
-    YamlFields t(item, "vGPU type");
-    VgpuType& type = host.types.emplace_back();
-    t.u32("id", type.id).text("name", type.name);
-    t.u32("framebuffer_mib", type.framebuffer_mib, 1U << 20U);
-    if (type.id == 0 || type.name.empty() || type.framebuffer_mib == 0)
-      t.fail(item, "a vGPU type needs id, name and framebuffer_mib");
-    (void)f.take(t.finish());
-  }
-  if (host.framework != "mdev" && host.framework != "vfio")
-    f.fail(map, "framework must be mdev or vfio");
-  if (host.framework == "vfio" && host.vfs == 0) f.fail(map, "the framework vfio needs vfs");
-  if (host.types.empty() || host.types.size() > 64) f.fail(map, "types must name 1 to 64 types");
+Status decode_vgpu_type(const YamlValue& map, VgpuType& type) {
+  constexpr std::size_t kLongestName = 63;  // of the simulated kernel module
+  YamlFields f(map, "vgpu_types");
+  f.u32("id", type.id).text("name", type.name).u32("memory_mib", type.memory_mib);
+  if (type.name.empty() || type.name.size() > kLongestName || type.memory_mib == 0)
+    f.fail(map, "a vGPU type needs a name of at most 63 characters and memory_mib");
   return f.finish();
 }
 
@@ -114,11 +105,14 @@ Status decode_gpu(const YamlValue& map, Gpu& g) {
   decode_how_it_is(f, g);
   f.pairs("fields", g.fields);
   if (const auto* pci = f.child("pci")) (void)f.take(decode_pci(*pci, g.pci));
-  if (const auto* vgpu = f.child("vgpu")) (void)f.take(decode_vgpu(*vgpu, g.vgpu));
   for (const auto& item : f.list("mig_profiles")) {
     (void)f.take(decode_profile(item, g.mig_profiles.emplace_back()));
   }
   for (const auto& item : f.list("nvlinks")) decode_link(item, g, f);
+  for (const auto& item : f.list("vgpu_types")) {
+    (void)f.take(decode_vgpu_type(item, g.vgpu_types.emplace_back()));
+  }
+  if (g.vgpu_types.size() > kMaxVgpuTypes) f.fail(map, "a GPU has at most 16 vGPU types");
   for (const auto& item : f.list("mig")) {
     if (auto request = parse_mig_request(item.text)) {
       g.mig.push_back(*request);

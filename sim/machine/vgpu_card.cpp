@@ -19,7 +19,7 @@ std::string device_path(const model::PciAddress& address) {
 }
 
 const VgpuType* find_type(const VgpuCard& card, std::uint64_t id) {
-  for (const auto& type : card.host.types) {
+  for (const auto& type : card.types) {
     if (type.id == id) return &type;
   }
   return nullptr;
@@ -27,13 +27,13 @@ const VgpuType* find_type(const VgpuCard& card, std::uint64_t id) {
 
 void write_mdev_types(TreeWriter& out, const VgpuCard& card, const std::vector<LiveVgpu>& live,
                       const model::PciAddress& parent, const std::string& directory) {
-  for (const auto& type : card.host.types) {
+  for (const auto& type : card.types) {
     const auto at = fmt::format("{}/mdev_supported_types/nvidia-{}", directory, type.id);
     out.file(at + "/name", type.name + "\n");
     out.file(at + "/description",
              fmt::format("num_heads=4, frl_config=60, framebuffer={}M, max_resolution=7680x4320, "
                          "max_instance={}\n",
-                         type.framebuffer_mib, card.host.framebuffer_mib / type.framebuffer_mib));
+                         type.memory_mib, card.memory_mib / type.memory_mib));
     out.file(at + "/device_api", "vfio-pci\n");
     out.file(at + "/available_instances", fmt::format("{}\n", vgpu_room(card, live, parent, type)));
     out.file(at + "/create", "", 0200);
@@ -44,7 +44,7 @@ void write_mdev_types(TreeWriter& out, const VgpuCard& card, const std::vector<L
 void write_vendor_files(TreeWriter& out, const VgpuCard& card, const std::vector<LiveVgpu>& live,
                         const model::PciAddress& parent, const std::string& directory) {
   std::string creatable = "ID    : vGPU Name\n";
-  for (const auto& type : card.host.types) {
+  for (const auto& type : card.types) {
     if (vgpu_room(card, live, parent, type) > 0)
       creatable += fmt::format("{:<6}: {}\n", type.id, type.name);
   }
@@ -60,10 +60,10 @@ void write_vendor_files(TreeWriter& out, const VgpuCard& card, const std::vector
 std::string to_text(const std::vector<VgpuCard>& cards) {
   std::string text = "gantry-vgpu 1\n";
   for (const auto& card : cards) {
-    text += fmt::format("gpu {} {} {} {} {}\n", card.address.sysfs(), card.host.framework,
-                        card.host.vfs, card.host.framebuffer_mib, card.mixed ? 1 : 0);
-    for (const auto& type : card.host.types)
-      text += fmt::format("type {} {} {}\n", type.id, type.framebuffer_mib, type.name);
+    text += fmt::format("gpu {} {} {} {} {}\n", card.address.sysfs(), card.framework, card.vfs,
+                        card.memory_mib, card.mixed ? 1 : 0);
+    for (const auto& type : card.types)
+      text += fmt::format("type {} {} {}\n", type.id, type.memory_mib, type.name);
   }
   return text;
 }
@@ -76,18 +76,17 @@ Result<std::vector<VgpuCard>> read_cards(const sys::Host& host) {
     if (words.size() == 6 && words[0] == "gpu") {
       VgpuCard card;
       card.address = model::PciAddress::parse(words[1]).value_or(model::PciAddress{});
-      card.host.framework = words[2];
-      card.host.vfs = static_cast<std::uint32_t>(parse_u64(words[3]).value_or(0) & 0xffU);
-      card.host.framebuffer_mib =
-          static_cast<std::uint32_t>(parse_u64(words[4]).value_or(0) & 0xffffffU);
+      card.framework = words[2];
+      card.vfs = static_cast<std::uint32_t>(parse_u64(words[3]).value_or(0) & 0xffU);
+      card.memory_mib = static_cast<std::uint32_t>(parse_u64(words[4]).value_or(0) & 0xffffffU);
       card.mixed = words[5] == "1";
       cards.push_back(std::move(card));
     } else if (words.size() >= 4 && words[0] == "type" && !cards.empty()) {
       const auto name = line.find(words[3], words[0].size() + words[1].size() + words[2].size());
-      cards.back().host.types.push_back(
+      cards.back().types.push_back(
           {.id = static_cast<std::uint32_t>(parse_u64(words[1]).value_or(0) & 0xffffffU),
            .name = std::string(line.substr(name)),
-           .framebuffer_mib = static_cast<std::uint32_t>(
+           .memory_mib = static_cast<std::uint32_t>(
                std::max<std::uint64_t>(1, parse_u64(words[2]).value_or(0) & 0xffffffU))});
     }
   }
@@ -104,11 +103,11 @@ model::PciAddress vf_address(const model::PciAddress& gpu, std::uint32_t index) 
 }
 
 std::vector<model::PciAddress> vgpu_parents(const sys::Host& host, const VgpuCard& card) {
-  if (card.host.vfs == 0) return {card.address};
+  if (card.vfs == 0) return {card.address};
   std::vector<model::PciAddress> parents;
   const auto enabled =
       parse_u64(host.read_value(device_path(card.address) + "/sriov_numvfs").value_or("0"));
-  for (std::uint32_t i = 0; i < std::min<std::uint64_t>(enabled.value_or(0), card.host.vfs); ++i)
+  for (std::uint32_t i = 0; i < std::min<std::uint64_t>(enabled.value_or(0), card.vfs); ++i)
     parents.push_back(vf_address(card.address, i));
   return parents;
 }
@@ -116,7 +115,7 @@ std::vector<model::PciAddress> vgpu_parents(const sys::Host& host, const VgpuCar
 std::vector<LiveVgpu> live_vgpus(const sys::Host& host, const VgpuCard& card) {
   std::vector<LiveVgpu> live;
   for (const auto& parent : vgpu_parents(host, card)) {
-    if (card.host.framework == "vfio") {
+    if (card.framework == "vendor") {
       const auto current = parse_u64(
           host.read_value(device_path(parent) + "/nvidia/current_vgpu_type").value_or("0"));
       if (current.value_or(0) != 0)
@@ -135,16 +134,16 @@ std::vector<LiveVgpu> live_vgpus(const sys::Host& host, const VgpuCard& card) {
 
 std::uint32_t vgpu_room(const VgpuCard& card, const std::vector<LiveVgpu>& live,
                         const model::PciAddress& parent, const VgpuType& type) {
-  std::uint32_t left = card.host.framebuffer_mib;
+  std::uint32_t left = card.memory_mib;
   for (const auto& vgpu : live) {
     const auto* other = find_type(card, vgpu.type);
     if (other == nullptr) continue;
-    if (!card.mixed && other->framebuffer_mib != type.framebuffer_mib) return 0;
-    if (card.host.vfs != 0 && vgpu.parent == parent) return 0;
-    left -= std::min(left, other->framebuffer_mib);
+    if (!card.mixed && other->memory_mib != type.memory_mib) return 0;
+    if (card.vfs != 0 && vgpu.parent == parent) return 0;
+    left -= std::min(left, other->memory_mib);
   }
-  const auto fit = left / type.framebuffer_mib;
-  return card.host.vfs == 0 ? fit : std::min(fit, 1U);
+  const auto fit = left / type.memory_mib;
+  return card.vfs == 0 ? fit : std::min(fit, 1U);
 }
 
 void write_parent_files(TreeWriter& out, const sys::Host& host, const VgpuCard& card) {
@@ -152,7 +151,7 @@ void write_parent_files(TreeWriter& out, const sys::Host& host, const VgpuCard& 
   for (const auto& parent : vgpu_parents(host, card)) {
     const auto directory = host.resolve(device_path(parent));
     if (!directory.ok()) return out.fail(Error(directory.error()));
-    if (card.host.framework == "vfio") {
+    if (card.framework == "vendor") {
       write_vendor_files(out, card, live, parent, *directory);
     } else {
       write_mdev_types(out, card, live, parent, *directory);
@@ -163,27 +162,20 @@ void write_parent_files(TreeWriter& out, const sys::Host& host, const VgpuCard& 
 void write_vgpu_hosts(TreeWriter& out, const Machine& m) {
   std::vector<VgpuCard> cards;
   for (const auto& gpu : m.gpus) {
-    if (gpu.vgpu.framework.empty()) continue;
-    auto& card = cards.emplace_back(VgpuCard{gpu.pci.address, gpu.vgpu});
-    if (card.host.framebuffer_mib == 0) card.host.framebuffer_mib = gpu.memory_total_mib;
+    if (gpu.vgpu_types.empty() || gpu.pci.driver != "nvidia" || !driver_loaded(m)) continue;
+    cards.push_back({.address = gpu.pci.address,
+                     .framework = m.driver.vgpu_framework,
+                     .vfs = gpu.pci.vfs,
+                     .memory_mib = gpu.memory_total_mib,
+                     .types = gpu.vgpu_types});
   }
-  if (cards.empty()) return;
+  if (cards.empty() || m.driver.vgpu_framework.empty()) return;
   out.file(kVgpuHostPath, to_text(cards), 0644);
   out.directory("/sys/class/mdev_bus");
   out.directory("/sys/bus/mdev/devices");
   for (const auto& card : cards) {
-    const auto directory = device_path(card.address);
-    if (card.host.vfs == 0) {
-      for (const auto& gpu : m.gpus) {
-        // The link of the device is the writer's own, so the path resolves to the real directory.
-        if (gpu.pci.address == card.address && gpu.pci.driver == "nvidia")
-          write_mdev_types(out, card, {}, card.address, directory);
-      }
-      continue;
-    }
-    out.file(directory + "/sriov_totalvfs", fmt::format("{}\n", card.host.vfs));
-    out.file(directory + "/sriov_numvfs", "0\n", 0644);
-    out.file(directory + "/sriov_drivers_autoprobe", "1\n", 0644);
+    // The link of the device is the writer's own, so the path leads to the real directory.
+    if (card.vfs == 0) write_mdev_types(out, card, {}, card.address, device_path(card.address));
   }
 }
 

@@ -65,7 +65,7 @@ class VgpuKernel {
     GANTRY_TRY(const auto gpu, host_.resolve(device_directory(card_.address)));
     const auto path = gpu + "/sriov_numvfs";
     const auto count = parse_u64(text);
-    if (!count || *count > card_.host.vfs) return Error::sys(ERANGE, "write " + path);
+    if (!count || *count > card_.vfs) return Error::sys(ERANGE, "write " + path);
     const auto now = vgpu_parents(host_, card_).size();
     if (now != 0 && *count != 0 && *count != now) return Error::sys(EBUSY, "write " + path);
     if (*count == 0) {
@@ -130,7 +130,7 @@ class VgpuKernel {
  private:
   const VgpuType* type_by_id(std::string_view text) const {
     const auto id = parse_u64(text);
-    for (const auto& type : card_.host.types) {
+    for (const auto& type : card_.types) {
       if (type.id == id) return &type;
     }
     return nullptr;
@@ -258,7 +258,7 @@ Status reboot_vgpu_host(const std::string& root) {
   GANTRY_TRY(auto cards, read_cards(host));
   for (auto& card : cards) {
     const auto device = device_directory(card.address);
-    if (card.host.vfs != 0) {
+    if (card.vfs != 0) {
       GANTRY_CHECK(VgpuKernel(host, card).set_functions("0"));
       continue;
     }

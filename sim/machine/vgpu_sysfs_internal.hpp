@@ -15,8 +15,11 @@ namespace gantry::sim {
 
 struct VgpuCard {
   model::PciAddress address;
-  VgpuHost host;
+  std::string framework;  // "mdev" or "vendor"
+  std::uint32_t vfs = 0;  // virtual functions; 0: mediated devices are on the GPU itself
+  std::uint32_t memory_mib = 0;
   bool mixed = false;  // different sizes are allowed
+  std::vector<VgpuType> types;
 };
 
 std::string to_text(const std::vector<VgpuCard>& cards);
