@@ -112,7 +112,7 @@ void add_change_flags(CLI::App& command, Context& context, VgpuFlags& flags) {
       ->capture_default_str();
 }
 
-void add_create(CLI::App& vgpu, Context& context, Action& chosen) {
+void add_vgpu_create(CLI::App& vgpu, Context& context, Action& chosen) {
   auto flags = std::make_shared<VgpuFlags>();
   auto* command = vgpu.add_subcommand("create", "Create vGPUs; existing ones stay");
   command->add_option("type", flags->type, "The vGPU type, such as A10-4Q")->required();
@@ -131,7 +131,7 @@ void add_create(CLI::App& vgpu, Context& context, Action& chosen) {
   command->callback([=, &chosen] { chosen = [=](Context& c) { return create_vgpus(*flags, c); }; });
 }
 
-void add_remove(CLI::App& vgpu, Context& context, Action& chosen) {
+void add_vgpu_remove(CLI::App& vgpu, Context& context, Action& chosen) {
   auto flags = std::make_shared<VgpuFlags>();
   auto* command = vgpu.add_subcommand("remove", "Remove vGPUs that no virtual machine uses");
   command->add_option("vgpu", flags->ids, "UUID, or address of the virtual function");
@@ -144,7 +144,7 @@ void add_remove(CLI::App& vgpu, Context& context, Action& chosen) {
   command->callback([=, &chosen] { chosen = [=](Context& c) { return remove_vgpus(*flags, c); }; });
 }
 
-void add_apply(CLI::App& vgpu, Context& context, Action& chosen) {
+void add_vgpu_apply(CLI::App& vgpu, Context& context, Action& chosen) {
   auto flags = std::make_shared<VgpuFlags>();
   auto* command = vgpu.add_subcommand("apply", "Make the vGPUs those of a named set");
   command->add_option("-f,--config-file", flags->file, "Configuration of vgpu-device-manager")
@@ -163,7 +163,7 @@ void add_apply(CLI::App& vgpu, Context& context, Action& chosen) {
   command->callback([=, &chosen] { chosen = [=](Context& c) { return apply_set(*flags, c); }; });
 }
 
-void add_assert(CLI::App& vgpu, Context& context, Action& chosen) {
+void add_vgpu_assert(CLI::App& vgpu, Context& context, Action& chosen) {
   auto flags = std::make_shared<VgpuFlags>();
   auto* command =
       vgpu.add_subcommand("assert", "Exit with 1 unless the vGPUs are those of a named set");
@@ -225,10 +225,10 @@ Result<int> assert_vgpus(const VgpuFlags& flags, Context& context) {
 }
 
 void add_vgpu_changes(CLI::App& vgpu, Context& context, Action& chosen) {
-  add_create(vgpu, context, chosen);
-  add_remove(vgpu, context, chosen);
-  add_apply(vgpu, context, chosen);
-  add_assert(vgpu, context, chosen);
+  add_vgpu_create(vgpu, context, chosen);
+  add_vgpu_remove(vgpu, context, chosen);
+  add_vgpu_apply(vgpu, context, chosen);
+  add_vgpu_assert(vgpu, context, chosen);
 }
 
 }  // namespace gantry::cli

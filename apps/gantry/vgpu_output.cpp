@@ -43,7 +43,7 @@ void write_type(json::Writer& out, const vgpu::VgpuType& type) {
   });
 }
 
-void write_gpu(json::Writer& out, const vgpu::VgpuGpu& gpu) {
+void write_vgpu_gpu(json::Writer& out, const vgpu::VgpuGpu& gpu) {
   out.object([&] {
     out.member("index", gpu.index);
     out.member("address", gpu.address.sysfs());
@@ -95,7 +95,7 @@ std::string vgpu_types_table(const std::vector<const vgpu::VgpuGpu*>& gpus, std:
 std::string vgpu_json(const std::vector<const vgpu::VgpuGpu*>& gpus, const VgpuView& view) {
   json::Writer out(json::Layout::Indented);
   out.object([&] {
-    out.array("gpus", gpus, [&](const vgpu::VgpuGpu* gpu) { write_gpu(out, *gpu); });
+    out.array("gpus", gpus, [&](const vgpu::VgpuGpu* gpu) { write_vgpu_gpu(out, *gpu); });
     out.key("interrupted");
     if (view.interrupted) {
       out.object([&] {

@@ -41,8 +41,8 @@ void write_mdev_types(TreeWriter& out, const VgpuCard& card, const std::vector<L
   out.relative_link("/sys/class/mdev_bus/" + parent.sysfs(), directory);
 }
 
-void write_vendor_files(TreeWriter& out, const VgpuCard& card, const std::vector<LiveVgpu>& live,
-                        const model::PciAddress& parent, const std::string& directory) {
+void write_function_files(TreeWriter& out, const VgpuCard& card, const std::vector<LiveVgpu>& live,
+                          const model::PciAddress& parent, const std::string& directory) {
   std::string creatable = "ID    : vGPU Name\n";
   for (const auto& type : card.types) {
     if (vgpu_room(card, live, parent, type) > 0)
@@ -152,7 +152,7 @@ void write_parent_files(TreeWriter& out, const sys::Host& host, const VgpuCard& 
     const auto directory = host.resolve(device_path(parent));
     if (!directory.ok()) return out.fail(Error(directory.error()));
     if (card.framework == "vendor") {
-      write_vendor_files(out, card, live, parent, *directory);
+      write_function_files(out, card, live, parent, *directory);
     } else {
       write_mdev_types(out, card, live, parent, *directory);
     }

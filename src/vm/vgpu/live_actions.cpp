@@ -69,7 +69,7 @@ std::string random_uuid() {
 
 void add_common_actions(const sys::Host& host, Actions& actions) {
   actions.save = [&host](std::string_view path, std::string_view content) {
-    return sys::replace_file(host.outside(path), content, 0600);
+    return sys::replace_file(host.outside(path), content);
   };
   actions.erase = [&host](std::string_view path) { return erase_file(host, path); };
   actions.pause = [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); };

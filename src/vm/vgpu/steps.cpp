@@ -102,8 +102,8 @@ Status remove_vgpu(const sys::Host& host, const VgpuSpec& spec, const Actions& a
   return did_not_show("the vGPU is still in sysfs");
 }
 
-Status enable_vfs(const sys::Host& host, const Step& step, const Actions& actions,
-                  const ChangeOptions& options) {
+Status enable_functions(const sys::Host& host, const Step& step, const Actions& actions,
+                        const ChangeOptions& options) {
   const auto& gpu = step.vgpu.gpu;
   const auto enabled = [&] {
     return virtual_functions(host, gpu).size() >= step.count &&
@@ -142,7 +142,7 @@ bool vgpu_exists(const sys::Host& host, const VgpuSpec& spec) {
 Status run_step(const sys::Host& host, const Step& step, const Actions& actions,
                 const ChangeOptions& options) {
   switch (step.kind) {
-    case Step::Kind::EnableVfs: return enable_vfs(host, step, actions, options);
+    case Step::Kind::EnableVfs: return enable_functions(host, step, actions, options);
     case Step::Kind::EnableMixed: return actions.enable_mixed(step.vgpu.gpu);
     case Step::Kind::Remove: return remove_vgpu(host, step.vgpu, actions, options);
     case Step::Kind::Create: return create_vgpu(host, step.vgpu, actions, options);
