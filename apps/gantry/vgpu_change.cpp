@@ -68,6 +68,7 @@ Result<std::vector<std::string>> ids_to_remove(const VgpuFlags& flags, const sys
 }
 
 Result<int> remove_vgpus(const VgpuFlags& flags, Context& context) {
+  if (!flags.gpu.empty() && !flags.all) return Error(Errc::Invalid, "--gpu needs --all");
   if (flags.ids.empty() == !flags.all) {
     return Error(Errc::Invalid, "name the vGPUs to remove, or --all of them")
         .advise("`gantry vgpu list` shows them");

@@ -45,10 +45,15 @@ Sorted sort_existing(const VgpuGpu& gpu, const std::vector<TypeCount>& wanted) {
   return sorted;
 }
 
-bool sizes_differ(const VgpuGpu& gpu) {
+// Whether the GPU is in the mode for mixed sizes. Only its vGPUs show it: there are two sizes, or
+// another size is still offered.
+bool mixes_sizes(const VgpuGpu& gpu) {
   std::set<std::uint64_t> sizes;
   for (const auto& vgpu : gpu.vgpus) sizes.insert(framebuffer_of(gpu, vgpu));
-  return sizes.size() > 1;
+  if (sizes.size() != 1) return sizes.size() > 1;
+  return std::any_of(gpu.types.begin(), gpu.types.end(), [&](const VgpuType& type) {
+    return type.available > 0 && !is_mig_backed(type) && !sizes.contains(type.framebuffer_mib);
+  });
 }
 
 // The parents that can take a new vGPU once the others are removed, in their order.
@@ -97,7 +102,7 @@ Status plan_gpu(const VgpuGpu& gpu, const std::map<std::string, unsigned>& count
   auto sorted = sort_existing(gpu, wanted);
   const bool mixed = needs_mixed(wanted);
   // The mode can change only while the GPU has no vGPU at all.
-  if (mixed && !sizes_differ(gpu)) {
+  if (mixed && !mixes_sizes(gpu)) {
     sorted.removed.insert(sorted.removed.end(), sorted.kept.begin(), sorted.kept.end());
     sorted.kept.clear();
   }
@@ -106,7 +111,7 @@ Status plan_gpu(const VgpuGpu& gpu, const std::map<std::string, unsigned>& count
   }
   for (const auto* vgpu : sorted.removed)
     plan.steps.push_back({.kind = Step::Kind::Remove, .vgpu = spec_of(*vgpu)});
-  if (mixed && !sizes_differ(gpu))
+  if (mixed && !mixes_sizes(gpu))
     plan.steps.push_back({.kind = Step::Kind::EnableMixed, .vgpu = {.gpu = gpu.address}});
   for (const auto* vgpu : sorted.kept) plan.result.push_back(spec_of(*vgpu));
   return add_creations(gpu, wanted, sorted, new_uuid, plan);
@@ -161,7 +166,7 @@ Status plan_exact_gpu(const VgpuGpu& gpu, std::vector<VgpuSpec> specs, Plan& pla
   std::stable_sort(specs.begin(), specs.end(), [&](const VgpuSpec& a, const VgpuSpec& b) {
     return gpu.find_type(a.type)->framebuffer_mib > gpu.find_type(b.type)->framebuffer_mib;
   });
-  const bool change_mode = needs_mixed(wanted) && !sizes_differ(gpu);
+  const bool change_mode = needs_mixed(wanted) && !mixes_sizes(gpu);
   std::vector<VgpuSpec> kept;
   for (const auto& vgpu : gpu.vgpus) {
     const auto existing = spec_of(vgpu);

@@ -120,6 +120,15 @@ TEST(Plan, AllowsMixedSizesOnlyOnAnEmptyGpu) {
             "create A10-4Q 11111111-0000-4000-8000-000000000000 on 0000:3b:00.6\n");
 }
 
+// After a kill between two creations: the vGPU that exists may be in use already.
+TEST(Plan, KnowsTheModeForMixedSizesByWhatIsStillOffered) {
+  auto gpu = a10({"A10-12Q"});
+  gpu.vgpus[0].holders = {4711};
+  gpu.types[1].available = 3;
+  EXPECT_EQ(text_of(plan(gpu, {{"A10-4Q", 1}, {"A10-12Q", 1}})),
+            "create A10-4Q 11111111-0000-4000-8000-000000000000 on 0000:3b:00.5\n");
+}
+
 TEST(Plan, RefusesMixedSizesThatHaveNoPlace) {
   EXPECT_THAT(text_of(plan(a10({}), {{"A10-24Q", 1}, {"A10-2Q", 1}})),
               HasSubstr("1 A10-24Q, 1 A10-2Q together"));
