@@ -183,9 +183,8 @@ constexpr Check kVgpuChecks[] = {
          "need the vGPU host driver (nvidia_vgpu_vfio, nvidia-vgpud, nvidia-vgpu-mgr), which comes "
          "from NVIDIA's licensing portal only, as NVIDIA-Linux-x86_64-*-vgpu-kvm.run or as a "
          "package nvidia-vgpu-*.",
-     .remedy =
-         "remove the plain driver, install the vGPU host driver and reboot; or keep the plain "
-         "driver and pass whole GPUs to virtual machines (docs/vgpu.md compares both)",
+     .remedy = "cat /proc/driver/nvidia/version  # replace this driver by the vGPU host driver and "
+               "reboot, or keep it and pass whole GPUs to virtual machines",
      .judge = judge_plain_driver},
     {.id = "vgpu.host-driver",
      .reference = "V13",
@@ -195,9 +194,8 @@ constexpr Check kVgpuChecks[] = {
      .cause =
          "The vGPU host driver divides GPUs for virtual machines. It has NVML and nvidia-smi, but "
          "no libcuda.so.1: no container on this host can compute.",
-     .remedy =
-         "run the containers in a guest with a vGPU and the guest driver of the same branch; or "
-         "install the plain driver here and share GPUs with MIG or `gantry share` instead of vGPU",
+     .remedy = "cat /proc/driver/nvidia/version  # run the containers in a guest with a vGPU, or "
+               "replace this driver by the plain one and use MIG or gantry share",
      .judge = judge_host_driver},
     {.id = "vgpu.types",
      .reference = "V12",
