@@ -257,7 +257,6 @@ Status reboot_vgpu_host(const std::string& root) {
   GANTRY_TRY(const auto host, sys::Host::at(root));
   GANTRY_TRY(auto cards, read_cards(host));
   for (auto& card : cards) {
-    const auto device = device_directory(card.address);
     if (card.vfs != 0) {
       GANTRY_CHECK(VgpuKernel(host, card).set_functions("0"));
       continue;
