@@ -25,6 +25,7 @@ void add_sim(CLI::App& app, Context& context, Action& chosen);
 void add_topo(CLI::App& app, Context& context, Action& chosen);
 void add_vfio(CLI::App& app, Context& context, Action& chosen);
 void add_vm(CLI::App& app, Context& context, Action& chosen);
+void add_vgpu(CLI::App& app, Context& context, Action& chosen);
 void add_why(CLI::App& app, Context& context, Action& chosen);
 
 }  // namespace gantry::cli

@@ -20,6 +20,7 @@ void write_proc(TreeWriter& out, const Machine& machine);
 void write_proc_driver(TreeWriter& out, const Machine& machine);
 void write_sys(TreeWriter& out, const Machine& machine);
 void write_pci(TreeWriter& out, const Machine& machine);
+void write_vgpu_hosts(TreeWriter& out, const Machine& machine);
 void write_nodes(TreeWriter& out, const Machine& machine);
 void write_etc(TreeWriter& out, const Machine& machine);
 void write_driver_files(TreeWriter& out, const Machine& machine, const gantry_sim_image& image,

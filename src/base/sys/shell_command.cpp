@@ -25,7 +25,9 @@ constexpr std::array kCommandsWithRoot{"agent",          "cdi generate",  "cdi l
                                        "sim run",        "sim state",     "sim use",
                                        "topo",           "vfio bind",     "vfio list",
                                        "vfio plan",      "vfio recover",  "vfio release",
-                                       "vfio restore",   "vfio status",   "vm check",
+                                       "vfio restore",   "vfio status",   "vgpu apply",
+                                       "vgpu assert",    "vgpu create",   "vgpu list",
+                                       "vgpu remove",    "vgpu types",    "vm check",
                                        "vm config",      "why container", "why manifest",
                                        "why pod"};
 

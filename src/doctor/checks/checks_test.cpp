@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 std::vector<Case> all_cases() {
   std::vector<Case> all;
   for (const auto& part :
-       {hardware_cases(), module_cases(), gpu_cases(), node_cases(), userland_cases(),
+       {hardware_cases(), vgpu_cases(), module_cases(), gpu_cases(), node_cases(), userland_cases(),
         runtime_cases(), cluster_cases(), share_cases(), ownership_cases()}) {
     all.insert(all.end(), part.begin(), part.end());
   }

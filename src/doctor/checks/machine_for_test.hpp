@@ -55,6 +55,7 @@ struct Case {
 inline void unchanged(TestMachine&) {}
 
 std::vector<Case> hardware_cases();
+std::vector<Case> vgpu_cases();
 std::vector<Case> module_cases();
 std::vector<Case> gpu_cases();
 std::vector<Case> node_cases();
