@@ -25,7 +25,7 @@ MODULES = BOOT_MODULES + [
     "veth", "bridge", "br_netfilter", "nf_tables", "nft_compat", "nft_chain_nat", "nft_masq", "nft_ct", "xt_MASQUERADE", "xt_comment",
     "xt_addrtype", "xt_conntrack", "loop", "fuse", "squashfs", "pci-pf-stub"]
 # Debian's 6.12 has neither iommufd nor /dev/vfio/devices, but exports everything that these modules need.
-IOMMUFD = ["drivers/iommu/iommufd", "drivers/vfio", "lib/interval_tree.c"]
+IOMMUFD = ["drivers/iommu/iommufd", "drivers/iommu/iommu-priv.h", "drivers/vfio", "lib/interval_tree.c"]
 
 
 def release_of(image: str) -> str:

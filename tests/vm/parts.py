@@ -16,23 +16,30 @@ import base
 from debian import Missing, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCES = ["sim/pci", "sim/kernel", "sim/host", "tests/vm/programs"]
+COMPILED = ["sim/pci", "sim/kernel"]
+OTHERS = ["sim/host", "tests/vm/programs"]
 
 
-def sources() -> list[pathlib.Path]:
-    return [path for name in SOURCES for path in sorted((ROOT / name).iterdir()) if path.is_file()]
+def sources(folders: list[str]) -> list[pathlib.Path]:
+    return [path for name in folders for path in sorted((ROOT / name).iterdir()) if path.is_file()]
 
 
-def fill(base_dir: pathlib.Path, releases: dict[str, str], versions: dict[str, str], work: pathlib.Path, say) -> None:
+def compile_all(base_dir: pathlib.Path, releases: dict[str, str], work: pathlib.Path, say) -> None:
+    """The PCI device and the kernel modules. They take longer than the rest, and have a directory of their own for that reason."""
     build_device(base_dir / "qemu", work / "gantry-gpu.so")
     say("gantry-gpu.so: the PCI device")
     for kernel, release in releases.items():
-        make_host(base_dir, kernel, release, work / kernel)
-        say(f"kernel {release}: simulated driver and initramfs")
+        build_driver(base_dir / kernel / "headers", release, work / "build", work / kernel)
+        say(f"kernel {release}: simulated driver")
+
+
+def fill(base_dir: pathlib.Path, compiled: pathlib.Path, releases: dict[str, str], versions: dict[str, str], work: pathlib.Path) -> None:
+    shutil.copy(compiled / "gantry-gpu.so", work)
     (work / "bin").mkdir()
     for source in sorted((ROOT / "tests/vm/programs").glob("*.c")):
         run(["gcc", "-O2", "-static", "-Wall", "-Wextra", "-Werror", "-D__user=", f"-I{base_dir / 'uapi'}", f"-I{ROOT}", "-o", work / "bin" / source.stem, source])
-    say("test programs")
+    for kernel, release in releases.items():
+        make_host(base_dir, compiled, kernel, release, work / kernel)
     (work / "versions").write_text("".join(f"{name} {version}\n" for name, version in sorted(versions.items())))
 
 
@@ -45,14 +52,14 @@ def build_device(qemu: pathlib.Path, out: pathlib.Path) -> None:
          *[f"-I{path}" for path in includes], *[word for path in system for word in ("-isystem", path)], "-o", out, ROOT / "sim/pci/gpu.c"])
 
 
-def make_host(base_dir: pathlib.Path, kernel: str, release: str, out: pathlib.Path) -> None:
+def make_host(base_dir: pathlib.Path, compiled: pathlib.Path, kernel: str, release: str, out: pathlib.Path) -> None:
     given = base_dir / kernel
     modules = out / f"root/usr/lib/modules/{release}"
     out.mkdir()
     os.link(given / "vmlinux", out / "vmlinux")
     shutil.copy(given / "release", out / "release")
     shutil.copytree(given / "modules", modules)
-    build_driver(given / "headers", release, out / "build", modules / "updates")
+    shutil.copytree(compiled / kernel, modules / "updates", dirs_exist_ok=True)
     add_tools(base_dir / "tools", out / "root")
     base.depmod(base_dir / "tools", out / "root/usr", release)
     make_initrd(base_dir / "tools", modules, out)
@@ -62,7 +69,7 @@ def build_driver(headers: pathlib.Path, release: str, build: pathlib.Path, targe
     for name in ("pci", "kernel"):
         shutil.copytree(ROOT / "sim" / name, build / name)
     base.build_modules(headers, release, build / "kernel")
-    target.mkdir(exist_ok=True)
+    target.mkdir()
     for path in (build / "kernel").glob("*.ko"):
         run(["strip", "-g", path])
         shutil.copy(path, target / path.name)

@@ -6,7 +6,7 @@
 #include "device_test.h"
 
 static int open_group(const char* address) {
-  char link[256], target[256], path[64];
+  char link[256], target[256], path[300];
   ssize_t size;
   const char* number;
   int fd;
