@@ -253,6 +253,15 @@ static void remove_nodes(struct cdev* nodes, unsigned int first, unsigned int co
   unregister_chrdev_region(MKDEV(NVIDIA_MAJOR, first), count);
 }
 
+/* /sys/module/nvidia/version is the described driver's, not that of this build. */
+static void set_module_version(void) {
+  char* version = kstrdup(description.version, GFP_KERNEL);
+
+  if (!version) return;
+  kfree(THIS_MODULE->version);
+  THIS_MODULE->version = version; /* freed with the module */
+}
+
 static int __init nvidia_init(void) {
   int rc = sim_read_description(machine, &description);
 
@@ -266,6 +275,7 @@ static int __init nvidia_init(void) {
   driver.driver_managed_dma = vendor_vfio;
   rc = pci_register_driver(&driver);
   if (rc) goto proc;
+  set_module_version();
   pr_info("NVRM: loading NVIDIA UNIX x86_64 Kernel Module  %s  (simulated)\n", description.version);
   return 0;
 proc:

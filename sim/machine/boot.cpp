@@ -43,6 +43,14 @@ class Arguments {
   std::vector<std::string> all;
 };
 
+// A directory of this machine that the host can read.
+void add_files(Arguments& out, std::string_view name, std::string_view path) {
+  out.add({"-fsdev",
+           fmt::format("local,id={},path={},security_model=none,readonly=on,multidevs=remap", name,
+                       path),
+           "-device", fmt::format("virtio-9p-pci,fsdev={0},mount_tag=gantry-{0}", name)});
+}
+
 // One CPU and an equal part of the memory for each NUMA node.
 void add_memory(Arguments& out, const Machine& machine, std::uint32_t memory_mib) {
   const auto nodes = machine.numa.size() > 1 ? machine.numa.size() : 1;
@@ -73,11 +81,10 @@ Result<BootPlan> plan_boot(const Machine& machine, const BootOptions& options) {
   out.add({"-device", "intel-iommu,intremap=on,caching-mode=on"});
   auto devices = boot_devices(buses, options.bar_divisor);
   out.all.insert(out.all.end(), devices.begin(), devices.end());
-  out.add({"-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
-           "-device", "virtio-9p-pci,fsdev=root,mount_tag=gantry-root"});
+  add_files(out, "root", "/");
+  add_files(out, "layer", kernel + "/root");
   out.add_value("machine", plan.description);
   out.add_value("modules", boot_modules(machine));
-  out.add_value("layer", kernel + "/root");
   out.add_value("run", options.script);
   out.add({"-kernel", kernel + "/vmlinux", "-initrd", kernel + "/initrd", "-append",
            "console=ttyS0 panic=-1 quiet intel_iommu=on"});

@@ -225,6 +225,8 @@ static bool add_capabilities(GantryGpu* gpu, Error** errp) {
     return false;
   }
   pci_set_word(pci->config + PM_OFFSET + PCI_PM_PMC, 3); /* version 1.2 */
+  /* Leaving D3 does not reset it, so that the kernel offers no reset that has no effect. */
+  pci_set_word(pci->config + PM_OFFSET + PCI_PM_CTRL, PCI_PM_CTRL_NO_SOFT_RESET);
   pci_set_word(pci->wmask + PM_OFFSET + PCI_PM_CTRL, PCI_PM_CTRL_STATE_MASK);
   if (msi_init(pci, MSI_OFFSET, 1, true, false, errp) != 0) {
     return false;

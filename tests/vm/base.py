@@ -3,6 +3,7 @@
 
 In the directory that `fill` makes:
   6.1/, 6.12/    vmlinux, release (text), headers/ (to build modules with), modules/ (those that are used, uncompressed)
+  6.12/vfio.symvers   the symbols of the vfio modules, where they are not the kernel's own
   qemu/          the headers of the installed QEMU
   uapi/          the declarations of VFIO and iommufd, of 6.12
   tools/         busybox, kmod and lspci for the host
@@ -25,6 +26,8 @@ MODULES = BOOT_MODULES + [
     "veth", "bridge", "br_netfilter", "nf_tables", "nft_compat", "nft_chain_nat", "nft_masq", "nft_ct", "xt_MASQUERADE", "xt_comment",
     "xt_addrtype", "xt_conntrack", "loop", "fuse", "squashfs", "pci-pf-stub"]
 # Debian's 6.12 has neither iommufd nor /dev/vfio/devices, but exports everything that these modules need.
+IOMMUFD_FLAGS = ("-DCONFIG_INTERVAL_TREE_SPAN_ITER=1 -DCONFIG_IOMMUFD_MODULE=1 -DCONFIG_IOMMUFD_DRIVER=1"
+                 " -DCONFIG_VFIO_DEVICE_CDEV=1")
 IOMMUFD = ["drivers/iommu/iommufd", "drivers/iommu/iommu-priv.h", "drivers/vfio", "lib/interval_tree.c"]
 
 
@@ -210,6 +213,7 @@ def make_iommufd(debs: pathlib.Path, out: pathlib.Path, release: str) -> None:
     build_modules(out / "headers", release, source)
     target = out / "modules/updates"
     target.mkdir(parents=True)
+    shutil.copy(source / "Module.symvers", out / "vfio.symvers")
     for path in source.glob("drivers/**/*.ko"):
         run(["strip", "-g", path])
         shutil.copy(path, target / path.name)
@@ -225,8 +229,7 @@ def span_functions(interval_tree: str) -> str:
 
 def iommufd_makefiles() -> dict[str, str]:
     return {
-        "Kbuild": "subdir-ccflags-y := -DCONFIG_INTERVAL_TREE_SPAN_ITER=1 -DCONFIG_IOMMUFD_MODULE=1 -DCONFIG_IOMMUFD_DRIVER=1"
-                  " -DCONFIG_VFIO_DEVICE_CDEV=1\nobj-m := drivers/iommu/iommufd/ drivers/vfio/\n",
+        "Kbuild": f"subdir-ccflags-y := {IOMMUFD_FLAGS}\nobj-m := drivers/iommu/iommufd/ drivers/vfio/\n",
         "drivers/iommu/iommufd/Makefile": "obj-m := iommufd.o\niommufd-y := device.o fault.o hw_pagetable.o io_pagetable.o ioas.o main.o"
                                           " pages.o vfio_compat.o iova_bitmap.o span.o\n",
         "drivers/vfio/Makefile": "obj-m := vfio.o vfio_iommu_type1.o pci/ mdev/\nvfio-y := vfio_main.o device_cdev.o group.o iommufd.o"

@@ -29,7 +29,7 @@ def compile_all(base_dir: pathlib.Path, releases: dict[str, str], work: pathlib.
     build_device(base_dir / "qemu", work / "gantry-gpu.so")
     say("gantry-gpu.so: the PCI device")
     for kernel, release in releases.items():
-        build_driver(base_dir / kernel / "headers", release, work / "build", work / kernel)
+        build_driver(base_dir / kernel, release, work / "build", work / kernel)
         say(f"kernel {release}: simulated driver")
 
 
@@ -61,19 +61,28 @@ def make_host(base_dir: pathlib.Path, compiled: pathlib.Path, kernel: str, relea
     shutil.copytree(given / "modules", modules)
     shutil.copytree(compiled / kernel, modules / "updates", dirs_exist_ok=True)
     add_tools(base_dir / "tools", out / "root")
-    base.depmod(base_dir / "tools", out / "root/usr", release)
+    index_modules(base_dir / "tools", out / "root/usr", release)
     make_initrd(base_dir / "tools", modules, out)
 
 
-def build_driver(headers: pathlib.Path, release: str, build: pathlib.Path, target: pathlib.Path) -> None:
+def build_driver(given: pathlib.Path, release: str, build: pathlib.Path, target: pathlib.Path) -> None:
+    symbols = given / "vfio.symvers"
+    # Structs of vfio have other members with iommufd than without.
+    options = [f"KBUILD_EXTRA_SYMBOLS={symbols}", f"GANTRY_VFIO_FLAGS={base.IOMMUFD_FLAGS}"] if symbols.exists() else []
     for name in ("pci", "kernel"):
         shutil.copytree(ROOT / "sim" / name, build / name)
-    base.build_modules(headers, release, build / "kernel")
+    base.build_modules(given / "headers", release, build / "kernel", *options)
     target.mkdir()
     for path in (build / "kernel").glob("*.ko"):
         run(["strip", "-g", path])
         shutil.copy(path, target / path.name)
     shutil.rmtree(build)
+
+
+def index_modules(tools: pathlib.Path, root: pathlib.Path, release: str) -> None:
+    """By kmod's own depmod: modprobe needs its binary files, and it prefers modules in updates/ to those of the same name."""
+    libraries = f"{tools}/lib/x86_64-linux-gnu:{tools}/usr/lib/x86_64-linux-gnu"
+    run(["depmod", "-b", root, release], executable=str(tools / "bin/kmod"), env=os.environ | {"LD_LIBRARY_PATH": libraries})
 
 
 def add_tools(tools: pathlib.Path, root: pathlib.Path) -> None:
@@ -92,7 +101,7 @@ def add_tools(tools: pathlib.Path, root: pathlib.Path) -> None:
 
 def make_initrd(tools: pathlib.Path, modules: pathlib.Path, out: pathlib.Path) -> None:
     tree = out / "initrd-tree"
-    for name in ("bin", "modules", "proc", "sys", "dev", "host", "layer", "new"):
+    for name in ("bin", "modules", "proc", "sys", "dev", "host", "layer", "memory", "new"):
         (tree / name).mkdir(parents=True)
     busybox = tools / "bin/busybox"
     shutil.copy(busybox, tree / "bin/busybox")

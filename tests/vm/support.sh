@@ -19,16 +19,16 @@ vf=0000:11:00.4      # the first VF of the first A10
 
 # check SENTENCE COMMAND...: the command must succeed
 check() {
-  local sentence=$1 output status=0
+  local sentence=$1 status=0
   shift
-  output=$("$@" 2>&1) || status=$?
+  "$@" >/tmp/output 2>&1 || status=$? # in this shell, so that the command can wait for its children
   if [ "$status" -eq 0 ]; then
     passed=$((passed + 1))
     echo "ok      $sentence"
   else
     failed=$((failed + 1))
     echo "FAILED  $sentence"
-    printf '%s\n' "\`$*\` exit status $status" "$output" | head -n 30 | sed 's/^/          /'
+    { echo "\`$*\` exit status $status"; head -n 30 /tmp/output; } | sed 's/^/          /'
   fi
 }
 

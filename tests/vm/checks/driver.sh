@@ -10,6 +10,7 @@ for address in $a10 $k620 $t4; do
   check "$address: information is the tree's, apart from the interrupt" diff \
     <(grep -v ^IRQ /proc/driver/nvidia/gpus/$address/information) <(grep -v ^IRQ $tree/proc/driver/nvidia/gpus/$address/information)
 done
+check_is "/sys/module/nvidia/version is the described one" 550.90.07 "$(cat /sys/module/nvidia/version)"
 check_is "five GPUs are bound" 5 "$(find /proc/driver/nvidia/gpus -mindepth 1 -maxdepth 1 | wc -l)"
 check "/proc/devices has major 195 twice" test "$(grep -cE '^195 nvidia(ctl)?$' /proc/devices)" = 2
 check_is "gantry info finds the GPUs by their UUIDs" "$(sed -n 's/^ *uuid: //p' "$here/host.yaml" | sort)" \
