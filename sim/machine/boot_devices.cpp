@@ -13,8 +13,10 @@ namespace gantry::sim {
 namespace {
 
 constexpr std::uint64_t kMib = 1ULL << 20U;
-constexpr std::uint64_t kSmallBar = 32 * kMib;  // keeps its size
-constexpr std::uint64_t kWideBar = 0x4;         // of Bar::flags: 64-bit
+constexpr std::uint64_t kSmallBar = 32 * kMib;     // keeps its size
+constexpr std::uint64_t kWideBar = 0x4;            // of Bar::flags: 64-bit
+constexpr std::uint64_t kVfNarrowBar = 64 * 1024;  // of sim/pci/gpu.c
+constexpr std::uint64_t kVfWideBar = kMib;
 constexpr unsigned kFirstExpanderSlot = 0x1e;
 
 std::string root_id(const BootBus& bus) {
@@ -63,6 +65,24 @@ std::string endpoint_arguments(const PciFunction& f, std::uint32_t divisor) {
   return text;
 }
 
+// The firmware gives a port what the functions behind it have, and the kernel cannot enlarge the
+// window of an expander. So a port reserves what VFs will need.
+std::string reserve_arguments(const BootNode& port, std::uint32_t divisor) {
+  std::uint64_t narrow = 0;
+  std::uint64_t wide = 0;
+  std::uint64_t vfs = 0;
+  for (const auto& child : port.children) {
+    for (const Bar& bar : child.function->bars) {
+      if (bar.size != 0) ((bar.flags & kWideBar) != 0 ? wide : narrow) += shrunk(bar.size, divisor);
+    }
+    vfs += child.function->vfs;
+  }
+  if (vfs == 0) return "";
+  return fmt::format(",mem-reserve={},pref64-reserve={}",
+                     size_text(std::bit_ceil(narrow + vfs * kVfNarrowBar)),
+                     size_text(std::bit_ceil(wide + vfs * kVfWideBar)));
+}
+
 std::string_view device_name(BootKind kind) {
   switch (kind) {
     case BootKind::RootPort: return "pcie-root-port";
@@ -108,10 +128,12 @@ class DeviceArguments {
     auto text = fmt::format("{},id={},bus={},addr={:02x}.{}", device_name(node.kind), node_id(node),
                             bus, node.booted.device, node.booted.function);
     if (node.multifunction) text += ",multifunction=on";
-    if (node.kind == BootKind::Endpoint)
+    if (node.kind == BootKind::Endpoint) {
       text += endpoint_arguments(*node.function, bar_divisor_);
-    else if (node.kind != BootKind::UpstreamPort)
+    } else if (node.kind != BootKind::UpstreamPort) {
       text += fmt::format(",chassis={0},slot={0}", ++chassis_);
+    }
+    if (node.kind == BootKind::RootPort) text += reserve_arguments(node, bar_divisor_);
     add(std::move(text));
     for (const auto& child : node.children) add_node(child, node_id(node));
   }

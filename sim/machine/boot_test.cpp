@@ -116,6 +116,13 @@ TEST(Boot, DividesLargeBarsAndKeepsSmallOnes) {
               HasSubstr(",bar0=16M,bar2=262144M,bar4=32M,"));
 }
 
+TEST(Boot, ReservesRoomForVfs) {
+  EXPECT_THAT(devices(plan_of(lane_machine()), "pcie-root-port").at(1),
+              HasSubstr("id=port10-00-0,bus=root10,addr=00.0,chassis=2,slot=2,mem-reserve=32M,"
+                        "pref64-reserve=128M"));
+  EXPECT_THAT(devices(plan_of("h200x8"), "pcie-root-port"), Each(Not(HasSubstr("reserve"))));
+}
+
 TEST(Boot, PutsRootBusesOnTheirNumaNodes) {
   EXPECT_THAT(devices(plan_of("t4x4"), "pxb-pcie"),
               ::testing::ElementsAre(HasSubstr("bus_nr=0x37,numa_node=0"),
