@@ -88,7 +88,7 @@ Result<sim::BootPlan> plan_of(const BootFlags& flags) {
   return sim::plan_boot(machine, boot);
 }
 
-void print_json(const sim::BootPlan& plan, const Context& context) {
+void print_boot_plan(const sim::BootPlan& plan, const Context& context) {
   json::Writer out(json::Layout::Rows);
   out.object([&] {
     out.member("preload", plan.preload);
@@ -125,7 +125,7 @@ Result<int> boot_machine(const BootFlags& flags, Context& context) {
   GANTRY_TRY(const auto plan, plan_of(flags));
   if (flags.print) {
     if (context.json) {
-      print_json(plan, context);
+      print_boot_plan(plan, context);
     } else {
       print_command(plan, context);
     }
