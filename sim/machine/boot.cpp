@@ -48,7 +48,8 @@ void add_files(Arguments& out, std::string_view name, std::string_view path) {
   out.add({"-fsdev",
            fmt::format("local,id={},path={},security_model=none,readonly=on,multidevs=remap", name,
                        path),
-           "-device", fmt::format("virtio-9p-pci,fsdev={0},mount_tag=gantry-{0}", name)});
+           "-device",
+           fmt::format("virtio-9p-pci,bus=pcie.0,fsdev={0},mount_tag=gantry-{0}", name)});
 }
 
 // One CPU and an equal part of the memory for each NUMA node.

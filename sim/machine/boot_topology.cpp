@@ -149,6 +149,36 @@ Status number_all(std::vector<BootBus>& buses) {
   return {};
 }
 
+bool is_on_main_bus(const PciFunction& function) {
+  return function.address.domain == 0 && function.address.bus == 0;
+}
+
+// QEMU's expanders take bridges only. A device without a port on another root bus gets a slot of
+// the main bus.
+class MainSlots {
+ public:
+  explicit MainSlots(const std::vector<const PciFunction*>& roots) {
+    for (const auto* function : roots) {
+      if (is_on_main_bus(*function)) used_.insert(function->address.device);
+    }
+  }
+  std::uint8_t slot_of(const PciFunction& function) {
+    if (is_on_main_bus(function)) return function.address.device;
+    auto address = function.address;
+    address.function = 0;
+    const auto [found, added] = moved_.try_emplace(address, std::uint8_t{1});
+    if (added) {
+      while (used_.count(found->second) != 0) ++found->second;
+      used_.insert(found->second);
+    }
+    return found->second;
+  }
+
+ private:
+  std::set<std::uint8_t> used_;
+  std::map<model::PciAddress, std::uint8_t> moved_;
+};
+
 void collect(const std::vector<BootNode>& nodes, BootAddresses& out) {
   for (const auto& node : nodes) {
     out[node.function->address] = node.booted;
@@ -169,15 +199,19 @@ Result<std::vector<BootBus>> boot_topology(const Machine& machine) {
     }
   }
   std::map<std::pair<std::uint32_t, std::uint8_t>, BootBus> by_number;  // sorted: domain 0 first
+  MainSlots slots(roots);
   for (const auto* function : roots) {
     const auto& address = function->address;
-    auto& bus = by_number[{address.domain, address.bus}];
-    bus.main = address.domain == 0 && address.bus == 0;
-    bus.number = address.bus;
+    const bool main = is_on_main_bus(*function) || !is_bridge(*function);
+    auto& bus =
+        by_number[main ? std::pair{0U, std::uint8_t{0}} : std::pair{address.domain, address.bus}];
+    bus.main = main;
+    bus.number = main ? 0 : address.bus;
     const bool known_node = machine.numa.size() > 1 && function->numa_node >= 0 &&
                             static_cast<std::size_t>(function->numa_node) < machine.numa.size();
-    if (known_node && !bus.main) bus.numa_node = function->numa_node;
+    if (known_node && !main) bus.numa_node = function->numa_node;
     GANTRY_TRY(auto node, root_node(*function, children));
+    if (main) node.booted.device = slots.slot_of(*function);
     bus.devices.push_back(std::move(node));
   }
   std::vector<BootBus> buses;
