@@ -24,11 +24,14 @@ not_viable() {
   "$parts/bin/vfio_group" "$1"
   [ $? -eq 3 ]
 }
-check "one T4 goes to vfio-pci, its neighbour stays with nvidia" to_vfio $t4
-check "the group is not viable then" not_viable $t4
-check "the neighbour is free" put $drivers/nvidia/unbind $t4_twin
-check "a free neighbour is enough" "$parts/bin/vfio_group" $t4
-check "both go back" give_back $t4 $t4_twin
+check "the K620 goes to vfio-pci" to_vfio $k620
+put $drivers/nvidia/new_id "10de 0fbc" 2>/dev/null # the audio function: any driver that is not VFIO's will do
+check_is "its audio function has another driver" nvidia "$(driver_of $audio)"
+check "the group is not viable then" not_viable $k620
+check "the id can be removed" put $drivers/nvidia/remove_id "10de 0fbc"
+check "the audio function is free" put $drivers/nvidia/unbind $audio
+check "a free neighbour is enough" "$parts/bin/vfio_group" $k620
+check "the K620 goes back" give_back $k620
 check "the K620 and its audio function go to vfio-pci" to_vfio $k620 $audio
 check "a program uses the K620, which has no FLR" "$parts/bin/vfio_group" $k620
 check "they go back" give_back $audio $k620
