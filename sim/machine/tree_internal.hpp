@@ -35,6 +35,10 @@ void write_mig_capabilities(TreeWriter& out, const gantry_sim_gpu& gpu,
 
 void remove_mig_capabilities(TreeWriter& out, const gantry_sim_gpu& gpu);
 
+// The text of /proc/driver/nvidia/version and /proc/driver/nvidia/params.
+std::string driver_version_text(const Driver& driver);
+std::string driver_params_text(const Machine& machine);
+
 bool driver_loaded(const Machine& machine);
 std::string config_space(const PciFunction& function);
 

@@ -1,120 +1,58 @@
-#!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# gantry vgpu on a real kernel with the simulated driver, in a virtual machine host. Prints "ok NAME" or "FAIL NAME reason"
-# for each check.
-#   usage: vgpu.sh mdev|mdev-vf|vfio
-# The host has the modules nvidia and nvidia-vgpu-vfio loaded (framework=mdev or vendor), gantry in PATH, and GPU 0 with at
-# least two vGPU types of different sizes of which four of the smaller one fit.
-wanted=${1:?usage: vgpu.sh mdev|mdev-vf|vfio}
-work=$(mktemp -d)
-status=0
+# shellcheck shell=bash
+# vGPU by hand, in its three forms: mediated devices on VFs, mediated devices on the GPU, and the vendor's VFIO.
+vfs=$devices/$a10/sriov_numvfs
+uuid=83b8f4f2-509f-382f-3c1e-e6bfe0fa100
+types() { echo "/sys/class/mdev_bus/$1/mdev_supported_types"; }
+mdev_count() { find /sys/bus/mdev/devices -mindepth 1 -maxdepth 1 | wc -l; }
 
-ok() { echo "ok $1"; }
-fail() { status=1; echo "FAIL $1 $(echo "$2" | tr '\n' ' ' | cut -c1-400)"; }
-# check NAME COMMAND...: it must succeed
-check() { name=$1; shift; if said=$("$@" 2>&1); then ok "$name"; else fail "$name" "$said"; fi; }
-# refuse NAME TEXT COMMAND...: it must fail and print TEXT
-refuse() {
-  name=$1 text=$2; shift 2
-  if said=$("$@" 2>&1); then fail "$name" "succeeded: $said"; else
-    case $said in *"$text"*) ok "$name" ;; *) fail "$name" "$said" ;; esac
-  fi
-}
-# equal NAME GOT WANTED
-equal() { if [ "$2" = "$3" ]; then ok "$1"; else fail "$1" "got '$2', wanted '$3'"; fi; }
+check "without the vGPU part there are no VFs" refuses "write error" put $vfs 8
+check "the vGPU part can be loaded" modprobe nvidia-vgpu-vfio
+check "8 VFs can be created" put $vfs 8
+check_is "they are there" 8 "$(find $devices/$a10/ -name 'virtfn*' | wc -l)"
+check_is "a VF names its card" $a10 "$(basename "$(readlink $devices/$vf/physfn)")"
+check "a VF has an IOMMU group of its own" test "$(group_of $vf)" != "$(group_of $a10)"
+check "the number of VFs cannot be changed to another" refuses "busy" put $vfs 4
 
-json() { gantry vgpu list --gpu 0 --json; }
-# The values of one key, in order: all of our JSON has one member on a line.
-values() { sed -n "s/^ *\"$1\": *\"\\{0,1\\}\\([^\",]*\\)\"\\{0,1\\},\\{0,1\\}\$/\\1/p"; }
-vgpus() { json | sed -n '/"vgpus"/,$p' | values "$1"; }
-count() { vgpus id | grep -c .; }
-
-# A process that has the first vGPU's group open, as a virtual machine has.
-hold_first() {
-  node=$(vgpus node | head -1)
-  ( exec 9<>"$node"; sleep 30 ) &
-  holder=$!
-  sleep 0.3
-}
-let_go() { kill "$holder" 2>/dev/null; wait "$holder" 2>/dev/null; }
-
-rm -rf /var/lib/gantry/vgpu
-equal "vgpu: GPUs are found" "$(json | values index | head -1)" 0
-if [ "$wanted" != mdev ]; then
-  equal "vgpu: virtual functions are off at first" "$(json | values framework)" vfs-off
-  first=$(gantry vgpu create NONE-1Q --gpu 0 2>&1)
-  case $first in *"has no vGPU type NONE-1Q"*) ok "vgpu: functions are enabled to learn the types" ;; *) fail "vgpu: functions are enabled to learn the types" "$first" ;; esac
-  equal "vgpu: every function appeared" "$(json | values enabledVfs)" "$(json | values totalVfs)"
-fi
-equal "vgpu: the interface is $wanted" "$(json | values framework)" "$wanted"
-small=$(gantry vgpu types --gpu 0 | awk 'NR == 2 { print $2 }')
-large=$(gantry vgpu types --gpu 0 | awk 'NR == 3 { print $2 }')
-if [ -n "$small" ] && [ -n "$large" ]; then ok "vgpu: types are listed"; else fail "vgpu: types are listed" "$small $large"; fi
-
-check "vgpu: create two" gantry vgpu create "$small" --gpu 0 --count 2
-equal "vgpu: two exist" "$(count)" 2
-node=$(vgpus node | head -1)
-if [ -c "$node" ]; then ok "vgpu: a VFIO node appeared"; else fail "vgpu: a VFIO node appeared" "no $node"; fi
-refuse "vgpu: another size beside them" "one size" gantry vgpu create "$large" --gpu 0
-refuse "vgpu: more than fit" "at most" gantry vgpu create "$small" --gpu 0 --count 1000
-refuse "vgpu: an unknown vGPU" "there is no vGPU" gantry vgpu remove 00000000-0000-4000-8000-000000000000
-[ "$wanted" = vfio ] || refuse "vgpu: a wrong UUID" "is not a UUID" gantry vgpu create "$small" --gpu 0 --uuid 1234
-
-hold_first
-refuse "vgpu: one in use is not removed" "in use by process" gantry vgpu remove --all --gpu 0
-equal "vgpu: and nothing else was" "$(count)" 2
-let_go
-
-cat >"$work/vgpu.yaml" <<END
-version: v1
-vgpu-configs:
-  default: [{devices: all, vgpu-devices: {}}]
-  small: [{devices: [0], vgpu-devices: {$small: 3}}]
-  large: [{devices: [0], vgpu-devices: {$large: 1}}]
-  mixed: [{devices: [0], vgpu-devices: {$large: 1, $small: 1}}]
-  wrong: [{devices: [0], vgpu-devices: {$small: 1, NONE-1Q: 1}}]
-END
-kept=$(vgpus id | head -1)
-check "vgpu: apply a set" gantry vgpu apply -f "$work/vgpu.yaml" -c small
-equal "vgpu: three exist" "$(count)" 3
-if vgpus id | grep -q "$kept"; then ok "vgpu: the first one stayed"; else fail "vgpu: the first one stayed" "$(vgpus id)"; fi
-check "vgpu: assert it" gantry vgpu assert -f "$work/vgpu.yaml" -c small
-refuse "vgpu: assert another" "not applied" gantry vgpu assert -f "$work/vgpu.yaml" -c large
-refuse "vgpu: a set with a type that does not exist" "has no vGPU type" gantry vgpu apply -f "$work/vgpu.yaml" -c wrong
-equal "vgpu: and nothing was removed" "$(count)" 3
-check "vgpu: replace by another size" gantry vgpu apply -f "$work/vgpu.yaml" -c large
-equal "vgpu: one large one" "$(vgpus type)" "$large"
-check "vgpu: nvidia-vgpu-dm asserts it" nvidia-vgpu-dm assert -f "$work/vgpu.yaml" -c large
-
-# Mixed sizes are a matter of nvidia-smi; here it sets the parameter of the simulated module.
-printf '#!/bin/sh\necho 1 >/sys/module/nvidia_vgpu_vfio/parameters/mixed\n' >"$work/nvidia-smi"
-chmod 755 "$work/nvidia-smi"
-check "vgpu: mixed sizes" env PATH="$work:$PATH" gantry vgpu apply -f "$work/vgpu.yaml" -c mixed
-equal "vgpu: two sizes" "$(vgpus type | sort | tr '\n' ' ')" "$(printf '%s\n%s\n' "$small" "$large" | sort | tr '\n' ' ')"
-echo 0 >/sys/module/nvidia_vgpu_vfio/parameters/mixed
-
-# kill -9 at some moment of a change: the next one mends it.
-for delay in 0.02 0.05 0.1 0.2 0.4; do
-  gantry vgpu apply -f "$work/vgpu.yaml" -c small >/dev/null 2>&1 &
-  victim=$!
-  sleep $delay
-  kill -9 $victim 2>/dev/null
-  wait $victim 2>/dev/null
-  check "vgpu: restore after a kill at $delay s" gantry vgpu apply --restore
-  check "vgpu: and apply the other" gantry vgpu apply -f "$work/vgpu.yaml" -c large
+check_is "a VF offers the card's types" "nvidia-590 nvidia-592 nvidia-594 nvidia-596" "$(cd "$(types $vf)" && echo *)"
+check_is "a type has its name" "NVIDIA A10-8Q" "$(cat "$(types $vf)/nvidia-594/name")"
+check "its description has the memory" grep -q 'framebuffer=8192M.*max_instance=3' "$(types $vf)/nvidia-594/description"
+for i in 4 5 6; do
+  check "an A10-8Q on VF $i" put "$(types 0000:11:00.$i)/nvidia-594/create" ${uuid}$i
 done
+check_is "the card has no memory left" 0 "$(cat "$(types 0000:11:00.7)/nvidia-594/available_instances")"
+check "a fourth A10-8Q is refused" refuses "No space" put "$(types 0000:11:00.7)/nvidia-594/create" ${uuid}7
+check "another size is refused" refuses "No space" put "$(types 0000:11:00.7)/nvidia-590/create" ${uuid}7
+check "a wrong UUID is refused" refuses "Invalid" put "$(types 0000:11:00.7)/nvidia-594/create" 1
+check "a UUID cannot be used twice" refuses "exists" put "$(types $vf)/nvidia-594/create" ${uuid}4
+check "a vGPU has an IOMMU group and a node" test -c "/dev/vfio/$(basename "$(readlink /sys/bus/mdev/devices/${uuid}4/iommu_group)")"
+check "a vGPU can be removed" put /sys/bus/mdev/devices/${uuid}6/remove 1
+check "the VFs can be removed with vGPUs on them" put $vfs 0
+check_is "no vGPU is left" 0 "$(mdev_count)"
 
-# What a reboot does: the driver forgets.
-address=$(json | values address | head -1)
-if [ "$wanted" = mdev ]; then
-  for device in /sys/bus/mdev/devices/*; do [ -e "$device/remove" ] && echo 1 >"$device/remove"; done
-else
-  echo 0 >"/sys/bus/pci/devices/$address/sriov_numvfs"
-fi
-equal "vgpu: all are forgotten" "$(count)" 0
-check "vgpu: restore them" gantry vgpu apply --restore
-equal "vgpu: the large one is back" "$(vgpus type)" "$large"
-check "vgpu: remove all" gantry vgpu remove --all
-equal "vgpu: none is left" "$(count)" 0
-rm -rf "$work"
-exit $status
+check_is "a T4 has its vGPUs on itself" 7 "$(cat "$(types $t4)/nvidia-231/available_instances")"
+check "a T4-4Q on the T4" put "$(types $t4)/nvidia-232/create" ${uuid}a
+check "another one" put "$(types $t4)/nvidia-232/create" ${uuid}b
+check_is "two vGPUs" 2 "$(mdev_count)"
+check "unbinding the T4 removes them" put $drivers/nvidia/unbind $t4
+check_is "no vGPU is left" 0 "$(mdev_count)"
+check "the T4 goes back" give_back $t4
+
+check "the driver can be loaded with the vendor's VFIO" load_driver vendor_vfio=1
+check "and its vGPU part" modprobe nvidia-vgpu-vfio framework=vendor
+check "8 VFs can be created" put $vfs 8
+check_is "a VF stays with nvidia" nvidia "$(driver_of $vf)"
+files=$devices/$vf/nvidia
+check_is "it has no type at first" 0 "$(cat $files/current_vgpu_type)"
+check "it offers the card's types" grep -qE '^592 +: NVIDIA A10-4Q$' $files/creatable_vgpu_types
+check "an unknown type is refused" refuses "Invalid" put $files/current_vgpu_type 7
+check "it can get a type" put $files/current_vgpu_type 592
+check_is "it has the type" 592 "$(cat $files/current_vgpu_type)"
+check "it cannot get another one" refuses "busy" put $files/current_vgpu_type 590
+check_is "the next VF offers this size only" "ID : vGPU Name 592 : NVIDIA A10-4Q" \
+  "$(tr -s ' \n' ' ' <$devices/0000:11:00.5/nvidia/creatable_vgpu_types | sed 's/ $//')"
+check "a program uses the VF" "$parts/bin/vfio_group" $vf
+check "the type can be taken away" put $files/current_vgpu_type 0
+check "the VF's node is gone" test ! -e "/dev/vfio/$(group_of $vf)"
+check "the VFs can be removed" put $vfs 0
+check "the driver can be loaded as before" load_driver
