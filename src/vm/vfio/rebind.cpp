@@ -45,8 +45,9 @@ std::vector<std::string> undo_all(StepRunner& runner, Journal& journal, const Ef
       static_cast<void>(save(journal, effects).ok());  // the failure itself is reported
       continue;
     }
-    // A function that has gone cannot be given back, and nothing of it is left to repeat.
-    if (undone.error().code() == Errc::NotFound && move != nullptr) {
+    // A function that has gone cannot be given back, and nothing of it is left to repeat. ENODEV
+    // alone does not mean that: a driver may have refused a card that is still there.
+    if (move != nullptr && runner.has_gone(*move)) {
       runner.notes.push_back(undone.error().text());
       continue;
     }

@@ -99,6 +99,11 @@ std::string describe(const Journal& journal, const Step& step) {
   return "";
 }
 
+bool StepRunner::has_gone(const FunctionMove& move) const {
+  const auto same = check_same_card(move);
+  return !same.ok() && same.error().code() == Errc::NotFound;
+}
+
 const FunctionMove* StepRunner::move_of(const Step& step) const {
   switch (step.kind) {
     case StepKind::TakeUnbindLock:

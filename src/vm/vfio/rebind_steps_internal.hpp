@@ -14,6 +14,7 @@ class StepRunner {
   Status execute(const Step& step);
   Status undo(const Step& step);
   const FunctionMove* move_of(const Step& step) const;  // nullptr: the step is about no function
+  bool has_gone(const FunctionMove& move) const;        // unplugged, or another card is there
 
   std::vector<std::string> notes;
 
