@@ -17,7 +17,7 @@ SKIPPED = 77  # ctest's SKIP_RETURN_CODE of these lanes
 class Lane:
     def __init__(self, name: str) -> None:
         self.name = name
-        self.failed = 0
+        self.failures: list[str] = []  # printed again at the end, where a log that is cut still shows them
         self.count = 0
         self.work = pathlib.Path(tempfile.mkdtemp(prefix=f"gantry-{name}-"))
         self.work.chmod(0o755)  # nvidia-container-cli reads it as user nobody
@@ -25,8 +25,16 @@ class Lane:
 
     def check(self, what: str, ok: bool, detail: str = "") -> None:
         self.count += 1
-        self.failed += not ok
-        print(f"{'ok    ' if ok else 'FAILED'} {what}" + (f"\n{detail}" if detail and not ok else ""), flush=True)
+        if ok:
+            print(f"ok     {what}", flush=True)
+            return
+        failure = f"FAILED {what}" + (f"\n{detail}" if detail else "")
+        self.failures.append(failure)
+        print(failure, flush=True)
+
+    @property
+    def failed(self) -> int:
+        return len(self.failures)
 
     def equal(self, what: str, ours, theirs) -> None:
         self.check(what, ours == theirs, f"  ours:   {ours!r}\n  wanted: {theirs!r}")
@@ -51,6 +59,8 @@ class Lane:
         # Nothing is deleted through a mount: a lane may have bound this machine's /dev below its directory.
         unmount_below(self.work)
         shutil.rmtree(self.work, ignore_errors=True)
+        for failure in self.failures:
+            print(failure if len(failure) < 4000 else f"{failure[:2000]}\n[...]\n{failure[-2000:]}")
         print(f"{self.count - self.failed} passed, {self.failed} failed")
         sys.exit(1 if self.failed else 0)
 
