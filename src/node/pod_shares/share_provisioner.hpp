@@ -5,13 +5,13 @@
 // process ends between two steps: the kubelet asks again.
 #pragma once
 
+#include "base/core/object_ref.hpp"
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
 #include "base/sys/host.hpp"
 #include "cluster/podspec/node.hpp"
 #include "container/publish/share_spec.hpp"
 #include "gpu/model/inventory.hpp"
-#include "net/kube/object_ref.hpp"
 #include "node/pod_shares/node_placement.hpp"
 #include "sharing/daemon/client.hpp"
 
@@ -42,7 +42,7 @@ struct ContainerStart {
 
 // A change to write to a pod when the API server is reachable.
 struct PodPatch {
-  kube::PodRef pod;
+  PodRef pod;
   std::string body;  // a merge patch
   std::string why;
 };
