@@ -36,7 +36,7 @@ struct StartingContainer {
 
 // Containers that are about to start, from the kubelet's checkpoint.
 struct ContainerStart {
-  std::string pod_uid;
+  PodRef pod;                                 // the checkpoint knows only its UID
   std::vector<StartingContainer> containers;  // all have exactly the same ids of a resource
 };
 
@@ -55,7 +55,7 @@ struct ShareNote {
     NotRemoved  // container, error
   };
   Kind what = Kind::Placed;
-  std::string pod;  // Placed: namespace and name; otherwise the UID
+  PodRef pod;
   std::string container;
   std::string error;
   auto operator<=>(const ShareNote&) const = default;  // NOLINT(modernize-use-nullptr)
