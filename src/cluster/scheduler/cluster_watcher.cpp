@@ -96,9 +96,7 @@ ClusterWatcher::ClusterWatcher(const kube::ClientConfig& access, ClusterCache& c
        [](ClusterCache& from, const ObjectRef& node) { from.remove_node(node.name); }},
       {"pods", "/api/v1/pods",
        [](ClusterCache& into, const json::Value& pod) { return into.set_pod(pod, now_steady()); },
-       [](ClusterCache& from, const ObjectRef& pod) {
-         from.remove_pod(pod.uid, now_steady());
-       }},
+       [](ClusterCache& from, const ObjectRef& pod) { from.remove_pod(pod.uid, now_steady()); }},
       {"namespaces", "/api/v1/namespaces",
        [](ClusterCache& into, const json::Value& space) { return into.set_namespace(space); },
        [](ClusterCache& from, const ObjectRef& space) { from.remove_namespace(space.name); }},
