@@ -232,10 +232,7 @@ bool ShareSocket::take(Peer& peer, const char* bytes, std::size_t size) {
       report.gpu >= pages_.gpu_count())
     return false;
   // The process may have ended since, because of this.
-  if (report.event == FENCE_REFUSED) {
-    if (callbacks_.refused) callbacks_.refused();
-    return true;
-  }
+  if (report.event == FENCE_REFUSED && callbacks_.refused) callbacks_.refused();
   // A child may continue to report for a parent that has ended.
   const auto* member = attached_processes_.of_pid(peer.identity.pid);
   peer.ended = member == nullptr || member->slot != *peer.slot;

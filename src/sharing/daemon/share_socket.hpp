@@ -35,9 +35,9 @@ struct SocketLimits {
 class ShareSocket {
  public:
   struct Callbacks {
-    // Of a running process, except FENCE_REFUSED. `report.gpu` is one of the share's.
+    // Of a running process. `report.gpu` is one of the share's.
     std::function<void(std::uint32_t slot, const FenceReport& report)> report;
-    // An allocation of a process, which may have ended since, did not fit.
+    // An allocation did not fit. Its process may have ended since.
     std::function<void()> refused = {};
     // True if this process may use the share; if empty, all may.
     std::function<bool(pid_t pid)> admits;
