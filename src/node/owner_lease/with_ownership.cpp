@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/owner_lease/with_ownership.hpp"
+
+#include "base/core/clock.hpp"
+#include "gpu/ownership/change_lock.hpp"
+#include "node/owner_lease/lease_socket.hpp"
+#include "node/owner_lease/local_usage.hpp"
+#include "node/owner_lease/protocol.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <thread>
+
+namespace gantry::owner_lease {
+namespace {
+
+using namespace std::chrono_literals;
+using ownership::ActOutcome;
+using ownership::GpuUsage;
+using ownership::OwnerIntent;
+
+constexpr auto kAgentAnswers = 30s;  // beyond the time that the command wants to wait
+constexpr auto kSettleWithin = 15s;
+constexpr auto kSettlePause = 100ms;
+constexpr auto kLookAgain = 1s;
+
+std::string socket_path(const sys::Host& host) {
+  return host.outside(kOwnerSocket);
+}
+
+// Tells each reason once.
+class ProgressReporter {
+ public:
+  explicit ProgressReporter(const LeaseOptions& options) : options_(options) {}
+  void say(const std::string& text) {
+    if (!options_.progress || text == said_) return;
+    said_ = text;
+    options_.progress(text);
+  }
+
+ private:
+  const LeaseOptions& options_;
+  std::string said_;
+};
+
+std::string first_holder(const GpuUsage& usage) {
+  if (!usage.holders.empty()) return usage.holders.front();
+  return usage.pids.empty() ? "" : fmt::format("process {}", usage.pids.front());
+}
+
+// Without an agent: waits until nothing uses the GPU, or as long as allowed.
+Result<GpuUsage> wait_for_users(const sys::Host& host, const ownership::OwnerChange& change,
+                                const LeaseOptions& options) {
+  ProgressReporter progress(options);
+  for (const auto until = Clock::now() + options.wait;;) {
+    GANTRY_TRY(auto usage, options.usage ? options.usage() : local_usage(host, change.gpu));
+    const auto holder = first_holder(usage);
+    if (holder.empty() || Clock::now() >= until) return usage;
+    progress.say(fmt::format("waiting for {}", holder));
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
+// Until the agent grants the lease.
+Status wait_for_lease(int socket, const OwnerIntent& intent, const LeaseOptions& options) {
+  GANTRY_CHECK(send(
+      socket, to_json(OwnerRequest{
+                  .kind = OwnerRequest::Kind::Lease, .intent = intent, .wait = options.wait})));
+  ProgressReporter progress(options);
+  for (const auto until = Clock::now() + options.wait + kAgentAnswers;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    GANTRY_TRY(const auto text, receive(socket, left).in("asking the agent for the GPU"));
+    GANTRY_TRY(auto reply, parse_reply(text));
+    switch (reply.kind) {
+      case OwnerReply::Kind::Granted: return {};
+      case OwnerReply::Kind::Refused: return Error(reply.code, std::move(reply.text));
+      default: progress.say(reply.text);
+    }
+  }
+}
+
+Status settle_with_agent(int socket, const OwnerIntent& intent, ActOutcome outcome) {
+  GANTRY_CHECK(
+      send(socket, to_json(OwnerRequest{
+                       .kind = OwnerRequest::Kind::Settle, .intent = intent, .outcome = outcome})));
+  GANTRY_TRY(const auto text, receive(socket, kSettleWithin));
+  GANTRY_TRY(auto reply, parse_reply(text));
+  if (reply.kind == OwnerReply::Kind::Settled) return {};
+  return Error(reply.code, std::move(reply.text));
+}
+
+// The agent that granted the lease is gone: its successor has the ledger, or none has.
+Status settle_elsewhere(const sys::Host& host, const OwnerIntent& intent, ActOutcome outcome) {
+  for (const auto until = Clock::now() + kSettleWithin;;) {
+    auto settled = ownership::settle_change(host, intent, outcome);
+    if (settled.ok() || settled.error().code() != Errc::Busy) return settled;
+    if (const auto agent = connect(socket_path(host)); agent.ok()) {
+      auto with_agent = settle_with_agent(agent->get(), intent, outcome);
+      if (with_agent.ok() || with_agent.error().code() != Errc::NotFound) return with_agent;
+    }
+    if (Clock::now() >= until) return settled;
+    std::this_thread::sleep_for(kSettlePause);
+  }
+}
+
+Status settle_anywhere(const sys::Host& host, int agent, const OwnerIntent& intent,
+                       ActOutcome outcome) {
+  auto settled = settle_with_agent(agent, intent, outcome);
+  if (settled.ok()) return settled;
+  return settle_elsewhere(host, intent, outcome);
+}
+
+Status change_with_agent(const sys::Host& host, int agent, const ownership::OwnerChange& change,
+                         const LeaseOptions& options, const std::function<Status()>& act) {
+  GANTRY_TRY(const auto lock, ownership::ChangeLock::take(host, change.gpu));
+  const auto intent = ownership::intent_of(change);
+  GANTRY_CHECK(wait_for_lease(agent, intent, options));
+  auto acted = act();
+  const auto settled = settle_anywhere(host, agent, intent, ownership::outcome_of(acted));
+  if (!acted.ok()) return acted;
+  if (settled.ok()) return {};
+  return Error(settled.error().code(),
+               fmt::format("the change of {} is done, but it could not be recorded: {}",
+                           change.gpu.sysfs(), settled.error().text()))
+      .advise(fmt::format("repeat the command: {}", change.what));
+}
+
+}  // namespace
+
+Status with_ownership(const sys::Host& host, const ownership::OwnerChange& change,
+                      const LeaseOptions& options, const std::function<Status()>& act) {
+  const auto agent = connect(socket_path(host));
+  if (agent.ok()) return change_with_agent(host, agent->get(), change, options, act);
+  if (agent.error().code() != Errc::NotFound)
+    return Error(agent.error()).in("asking the agent for the GPU");
+  GANTRY_TRY(const auto usage, wait_for_users(host, change, options));
+  return ownership::change_owner(host, change, usage, act);
+}
+
+}  // namespace gantry::owner_lease
