@@ -97,8 +97,7 @@ TEST_F(VfioOwner, APodThatTheAgentKnowsKeepsTheGpu) {
 
 TEST_F(VfioOwner, DrainWaitsForThePod) {
   TestAgent agent(host_);
-  agent.set_usage(
-      {{.withdrawn = true, .holders = {"pod default/train"}}, {.withdrawn = true}});
+  agent.set_usage({{.withdrawn = true, .holders = {"pod default/train"}}, {.withdrawn = true}});
   const auto run = gantry({"vfio", "bind", gpu_, "--drain", "--timeout", "60"});
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.err, HasSubstr("waiting for pod default/train"));
@@ -143,8 +142,7 @@ TEST_F(VfioOwner, ReleaseOfAGpuThatIsNotBoundChangesNoOwner) {
 TEST_F(VfioOwner, RecoverEndsTheChangeThatWasBegun) {
   {
     auto store = *OwnershipStore::open(host_);
-    ASSERT_TRUE(
-        store.adopt(address(gpu_), {}, Owner::Plugin, model::AllocationMode::Whole).ok());
+    ASSERT_TRUE(store.adopt(address(gpu_), {}, Owner::Plugin, model::AllocationMode::Whole).ok());
     ASSERT_TRUE(store
                     .begin({.gpu = address(gpu_),
                             .to = Owner::Vm,
@@ -217,8 +215,7 @@ TEST_F(VgpuOwner, ATypeThatIsWrongWithdrawsNothing) {
 TEST_F(VgpuOwner, RestoreAlsoEndsAChangeThatOnlyTheLedgerKnows) {
   {
     auto store = *OwnershipStore::open(host_);
-    ASSERT_TRUE(
-        store.adopt(address(gpu_), {}, Owner::Plugin, model::AllocationMode::Whole).ok());
+    ASSERT_TRUE(store.adopt(address(gpu_), {}, Owner::Plugin, model::AllocationMode::Whole).ok());
     ASSERT_TRUE(store
                     .begin({.gpu = address(gpu_),
                             .to = Owner::Vm,

@@ -119,9 +119,8 @@ Result<vfio::BindResult> bind_as_owner(const sys::Host& host, const BindFlags& f
   GANTRY_CHECK(vfio::check_plan(host, plan));
   GANTRY_TRY(const auto gpus, gpus_to_bind(host, plan));
   const VfioLease lease{.gpus = gpus, .command = "gantry vfio bind", .wait = flags.wait()};
-  auto result = with_vfio_lease(host, lease, context, [&] {
-    return bind(host, request, flags.options(), effects);
-  });
+  auto result = with_vfio_lease(host, lease, context,
+                                [&] { return bind(host, request, flags.options(), effects); });
   if (result.ok() || !plan.complete() || result.error().code() != Errc::Busy) return result;
   return vfio::BindResult{
       .targets = plan.targets,
@@ -135,9 +134,8 @@ Result<int> bind_gpus(const BindFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   if (flags.dry_run) return dry_bind(host, flags, context);
   GANTRY_TRY(const auto effects, vfio_effects(host));
-  GANTRY_TRY(auto result, while_waiting(context, [&] {
-               return bind_as_owner(host, flags, effects, context);
-             }));
+  GANTRY_TRY(auto result,
+             while_waiting(context, [&] { return bind_as_owner(host, flags, effects, context); }));
   if (flags.persist) {
     const auto program = host.is_live() ? program_path() : "/usr/bin/gantry";
     GANTRY_TRY(const auto notes, vfio::persist(host, result.targets, program, effects));
@@ -180,9 +178,8 @@ Result<int> release_gpus(const BindFlags& flags, Context& context) {
     return kOk;
   }
   GANTRY_TRY(const auto effects, vfio_effects(host));
-  VfioLease lease{.to = ownership::Owner::Plugin,
-                  .command = "gantry vfio release",
-                  .wait = flags.wait()};
+  VfioLease lease{
+      .to = ownership::Owner::Plugin, .command = "gantry vfio release", .wait = flags.wait()};
   GANTRY_TRY(lease.gpus, gpus_to_release(host, journal));
   GANTRY_TRY(auto result, while_waiting(context, [&] {
                return with_vfio_lease(host, lease, context, [&] {

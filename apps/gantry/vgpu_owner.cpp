@@ -99,9 +99,9 @@ Result<VgpuOwners> owners_after_restore(const sys::Host& host) {
   return owners;
 }
 
-Result<vgpu::ChangeReport> with_vgpu_lease(
-    const sys::Host& host, const VgpuOwners& owners, Context& context,
-    const std::function<Result<vgpu::ChangeReport>()>& act) {
+Result<vgpu::ChangeReport> with_vgpu_lease(const sys::Host& host, const VgpuOwners& owners,
+                                           Context& context,
+                                           const std::function<Result<vgpu::ChangeReport>()>& act) {
   GANTRY_TRY(const auto ledger, ownership::OwnershipStore::peek(host));
   const auto changes = changes_of(host, owners, ledger);
   if (changes.empty()) return act();

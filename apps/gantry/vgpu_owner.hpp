@@ -29,8 +29,8 @@ Result<VgpuOwners> owners_after_restore(const sys::Host& host);
 
 // Runs `act` as the owner of the GPUs whose owner changes, through the agent if one runs. A GPU
 // that has this owner already needs no lease: other virtual machines may use its vGPUs.
-Result<vgpu::ChangeReport> with_vgpu_lease(
-    const sys::Host& host, const VgpuOwners& owners, Context& context,
-    const std::function<Result<vgpu::ChangeReport>()>& act);
+Result<vgpu::ChangeReport> with_vgpu_lease(const sys::Host& host, const VgpuOwners& owners,
+                                           Context& context,
+                                           const std::function<Result<vgpu::ChangeReport>()>& act);
 
 }  // namespace gantry::cli

@@ -53,7 +53,8 @@ class TestAgent {
   }
   // Waits for what happens after the command has its answer.
   bool wait_for_notes(std::size_t count) {
-    for (int i = 0; i < 500 && notes().size() < count; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 500 && notes().size() < count; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return notes().size() >= count;
   }
 
