@@ -51,9 +51,20 @@ std::string command_line(const sys::Host& host, std::uint32_t pid) {
   return line.size() <= kShownLine ? line : line.substr(0, kShownLine - 3) + "...";
 }
 
+// "4711 (name) S 1 ...": the name may contain any character, so its end is the last ")".
+std::uint32_t parent_of(const sys::Host& host, std::uint32_t pid) {
+  const auto stat = host.read(fmt::format("/proc/{}/stat", pid), kCgroupLimit).value_or("");
+  const auto end = stat.rfind(") ");
+  if (end == std::string::npos) return 0;
+  const auto fields = split(std::string_view(stat).substr(end + 2), ' ');
+  const auto parent = fields.size() > 1 ? parse_u64(fields[1]) : std::nullopt;
+  return parent && *parent <= UINT32_MAX ? static_cast<std::uint32_t>(*parent) : 0;
+}
+
 DeviceUser user_of(const sys::Host& host, std::uint32_t pid, std::string node) {
   const auto cgroup = host.read(fmt::format("/proc/{}/cgroup", pid), kCgroupLimit);
   return {.pid = pid,
+          .parent = parent_of(host, pid),
           .command = host.read_value(fmt::format("/proc/{}/comm", pid)).value_or(""),
           .line = command_line(host, pid),
           .pod_uid = cgroup.ok() ? nvml_child::parse_cgroup_owner(*cgroup).pod_uid : "",
