@@ -20,24 +20,24 @@
 namespace gantry::cli {
 namespace {
 
-constexpr std::size_t kConfigLimit = hypervisor::kXmlSizeLimit;
+constexpr std::size_t kMachineFileLimit = hypervisor::kXmlSizeLimit;
 
 struct VmCheckFlags {
   std::string file;
   Deadline deadline;
 };
 
-Result<std::string> read_config(const std::string& file) {
+Result<std::string> read_machine_file(const std::string& file) {
   if (file != "-") {
     GANTRY_TRY(const auto here, sys::Host::at("/"));
-    return here.read(file, kConfigLimit);
+    return here.read(file, kMachineFileLimit);
   }
   std::string text;
   std::array<char, 65536> buffer{};
   while (const auto got = std::fread(buffer.data(), 1, buffer.size(), stdin)) {
     text.append(buffer.data(), got);
-    if (text.size() > kConfigLimit)
-      return Error(Errc::Invalid, fmt::format("the file has more than {} bytes", kConfigLimit));
+    if (text.size() > kMachineFileLimit)
+      return Error(Errc::Invalid, fmt::format("the file has more than {} bytes", kMachineFileLimit));
   }
   return text;
 }
@@ -100,7 +100,7 @@ void print_findings(const std::string& name, const hypervisor::CheckedFile& chec
 
 Result<int> vm_check(const VmCheckFlags& flags, Context& context) {
   const auto name = flags.file == "-" ? std::string("standard input") : flags.file;
-  GANTRY_TRY(const auto text, read_config(flags.file));
+  GANTRY_TRY(const auto text, read_machine_file(flags.file));
   GANTRY_TRY(const auto gpus, gpus_for(text, flags, context));
   GANTRY_TRY(const auto checked, hypervisor::check_config(text, gpus).in(name));
   if (context.json) {

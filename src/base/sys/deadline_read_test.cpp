@@ -34,6 +34,13 @@ TEST(ReadWithDeadline, NeverReadsMoreThanAPage) {
   EXPECT_EQ(read_with_deadline(tree.host(), "/sys/large", 10s)->size(), kMaxKernelRead);
 }
 
+TEST(ReadWithDeadline, ReadsAFileOfTheKernelInAProcessOfItsOwn) {
+  const auto host = Host::at("/");
+  const auto kernel = read_with_deadline(*host, "/proc/sys/kernel/ostype", 10s);
+  ASSERT_TRUE(kernel.ok()) << kernel.error().text();
+  EXPECT_EQ(*kernel, "Linux\n");
+}
+
 TEST(ReadWithDeadline, AMissingFileIsNotFound) {
   const test::Tree tree;
   const auto text = read_with_deadline(tree.host(), "/sys/none", 10s);

@@ -47,34 +47,39 @@ LeaseServer::Callbacks OwnerRequests::server_callbacks() {
             use_again(gpu);
             callbacks_.offer();
           },
-      .find_usage = [this](const model::PciAddress& gpu,
-                           LeaseServer::UsageFound found) { find_usage(gpu, std::move(found)); }};
+      .find_usage = [this](const model::PciAddress& gpu, const Programs& yielding,
+                           LeaseServer::UsageFound found) {
+        find_usage(gpu, yielding, std::move(found));
+      }};
 }
 
 // The kubelet first: while a pod has the GPU, our own NVML process may stay.
-void OwnerRequests::find_usage(const model::PciAddress& gpu, LeaseServer::UsageFound found) {
+void OwnerRequests::find_usage(const model::PciAddress& gpu, const Programs& yielding,
+                               LeaseServer::UsageFound found) {
   const std::weak_ptr<bool> alive = alive_;
   if (!callbacks_.withdrawn(gpu)) {
     return loop_.post([alive, found = std::move(found)] {
       if (alive.lock()) found(ownership::GpuUsage{});
     });
   }
-  callbacks_.ask_kubelet([this, alive, gpu, found = std::move(found)](const Status& asked) {
+  callbacks_.ask_kubelet([this, alive, gpu, yielding,
+                          found = std::move(found)](const Status& asked) {
     if (!alive.lock()) return;
     if (!asked.ok()) return found(Error(asked.error()).in("asking the kubelet who has the GPU"));
     auto pods = callbacks_.pods(gpu);
     if (!pods.empty())
       return found(ownership::GpuUsage{.withdrawn = true, .holders = std::move(pods)});
-    find_processes(gpu, found);
+    find_processes(gpu, yielding, found);
   });
 }
 
-void OwnerRequests::find_processes(const model::PciAddress& gpu, LeaseServer::UsageFound found) {
+void OwnerRequests::find_processes(const model::PciAddress& gpu, const Programs& yielding,
+                                   LeaseServer::UsageFound found) {
   let_go_of(gpu);
   const std::weak_ptr<bool> alive = alive_;
-  auto scan = [this, alive, gpu, found = std::move(found)] {
-    worker_.give([this, alive, gpu, found] {
-      auto holders = owner_lease::processes_and_shares(host_, gpu);
+  auto scan = [this, alive, gpu, yielding, found = std::move(found)] {
+    worker_.give([this, alive, gpu, yielding, found] {
+      auto holders = owner_lease::processes_and_shares(host_, gpu, yielding);
       loop_.post([this, alive, gpu, found, holders = std::move(holders)] {
         if (alive.lock()) found_processes(gpu, holders, found);
       });

@@ -39,8 +39,11 @@ class OwnerRequests {
 
  private:
   owner_lease::LeaseServer::Callbacks server_callbacks();
-  void find_usage(const model::PciAddress& gpu, owner_lease::LeaseServer::UsageFound found);
-  void find_processes(const model::PciAddress& gpu, owner_lease::LeaseServer::UsageFound found);
+  using Programs = std::vector<std::string>;
+  void find_usage(const model::PciAddress& gpu, const Programs& yielding,
+                  owner_lease::LeaseServer::UsageFound found);
+  void find_processes(const model::PciAddress& gpu, const Programs& yielding,
+                      owner_lease::LeaseServer::UsageFound found);
   void found_processes(const model::PciAddress& gpu, Result<std::vector<std::string>> holders,
                        const owner_lease::LeaseServer::UsageFound& found);
   void let_go_of(const model::PciAddress& gpu);

@@ -89,6 +89,7 @@ void LeaseServer::lease(ConnectionId id, const OwnerRequest& request) {
   if (!known.ok()) return refuse(id, known.error());
   connection->stage = Stage::Waiting;
   connection->intent = request.intent;
+  connection->yielding = request.yielding;
   connection->until = Clock::now() + request.wait;
   connection->withdrawn_by = Clock::now() + timing_.withdraw_limit;
   log_.info(kLeaseComponent, "a command asks for a GPU",
@@ -102,7 +103,7 @@ void LeaseServer::look(ConnectionId id) {
   const auto* connection = find(id);
   if (connection == nullptr || connection->stage != Stage::Waiting) return;
   const std::weak_ptr<bool> alive = alive_;
-  callbacks_.find_usage(connection->intent.gpu,
+  callbacks_.find_usage(connection->intent.gpu, connection->yielding,
                         [this, alive, id](const Result<ownership::GpuUsage>& usage) {
                           if (alive.lock()) on_usage(id, usage);
                         });

@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace gantry::owner_lease {
 
@@ -33,7 +34,10 @@ class LeaseServer {
     std::function<void(const model::PciAddress& gpu)> offer_again;
     // Finds out who uses the GPU and calls `found` once, later, from the loop. If nothing uses it,
     // the agent itself has let go of it when `found` is called.
-    std::function<void(const model::PciAddress& gpu, UsageFound found)> find_usage;
+    // Processes of the programs in `yielding` do not count.
+    std::function<void(const model::PciAddress& gpu, const std::vector<std::string>& yielding,
+                       UsageFound found)>
+        find_usage;
   };
   struct Timing {
     std::chrono::milliseconds holders_pause{1'000};  // between two looks at the holders
@@ -58,6 +62,7 @@ class LeaseServer {
     sys::Loop::Timer timer;
     Stage stage = Stage::Idle;
     ownership::OwnerIntent intent;   // from Waiting on
+    std::vector<std::string> yielding;
     Clock::time_point until;         // how long the command waits for holders
     Clock::time_point withdrawn_by;  // how long we wait for the kubelet
     std::string told;                // whom the command waits for

@@ -72,19 +72,29 @@ void add_checkpoint(const sys::Host& host, const model::GpuUuid& uuid,
   }
 }
 
+// A program in a pod is not the machine's own service, whatever its name is.
+bool yields(const device_users::DeviceUser& user, std::span<const std::string> yielding) {
+  return user.pod_uid.empty() &&
+         std::find(yielding.begin(), yielding.end(), user.command) != yielding.end();
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> processes_and_shares(const sys::Host& host,
-                                                      const model::PciAddress& gpu) {
+                                                      const model::PciAddress& gpu,
+                                                      std::span<const std::string> yielding) {
   GANTRY_TRY(const auto users, device_users::find_users(host, gpu));
   std::vector<std::string> all;
-  for (const auto& user : users) all.push_back(describe(user));
+  for (const auto& user : users) {
+    if (!yields(user, yielding)) all.push_back(describe(user));
+  }
   add_shares(host, uuid_of(host, gpu), all);
   return all;
 }
 
-Result<ownership::GpuUsage> local_usage(const sys::Host& host, const model::PciAddress& gpu) {
-  GANTRY_TRY(auto holders, processes_and_shares(host, gpu));
+Result<ownership::GpuUsage> local_usage(const sys::Host& host, const model::PciAddress& gpu,
+                                        std::span<const std::string> yielding) {
+  GANTRY_TRY(auto holders, processes_and_shares(host, gpu, yielding));
   const auto uuid = uuid_of(host, gpu);
   add_grants(host, uuid, holders);
   add_checkpoint(host, uuid, holders);

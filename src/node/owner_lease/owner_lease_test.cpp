@@ -51,9 +51,11 @@ class TestAgent {
             .ledger = [this] { return &ledger_; },
             .withdraw = [this](const auto&, const auto& reason) { note("withdraw: " + reason); },
             .offer_again = [this](const auto&) { note("offer again"); },
-            .find_usage = [this](
-                              const auto&,
-                              auto found) { loop_->post([this, found] { found(next_usage()); }); }},
+            .find_usage =
+                [this](const auto&, const auto& yielding, auto found) {
+                  for (const auto& name : yielding) note("yields: " + name);
+                  loop_->post([this, found] { found(next_usage()); });
+                }},
         LeaseServer::Timing{.holders_pause = 20ms, .withdraw_pause = 10ms, .withdraw_limit = 2s});
     EXPECT_TRUE(server_->listen(host_.outside(kOwnerSocket)).ok());
     thread_ = std::jthread([this] { (void)loop_->run(); });

@@ -69,6 +69,22 @@ Result<Owner> read_owner(json::Value object) {
   return *found;
 }
 
+// Absent in requests that have none.
+Result<std::vector<std::string>> read_yielding(json::Value object) {
+  std::vector<std::string> names;
+  const auto list = object["yielding"];
+  if (!list) return names;
+  if (!list.is(json::Kind::Array) || list.size() > kMaxYielding)
+    return bad_message("`yielding` is not a short list");
+  for (const auto one : list) {
+    auto name = one.string();
+    if (!name || name->empty() || name->size() > kMaxProgramName)
+      return bad_message("`yielding` has a wrong name");
+    names.push_back(*std::move(name));
+  }
+  return names;
+}
+
 Result<ownership::OwnerIntent> read_intent(json::Value object) {
   ownership::OwnerIntent intent;
   GANTRY_TRY(const auto address, read_text(object, "gpu"));
@@ -104,6 +120,7 @@ std::string to_json(const OwnerRequest& request) {
     out.member("since", request.intent.since_unix_seconds);
     out.member("wait_ms", static_cast<std::int64_t>(request.wait.count()));
     out.member("outcome", name_of(kOutcomeNames, request.outcome));
+    if (!request.yielding.empty()) out.array("yielding", request.yielding);
   });
   return std::move(out).text();
 }
@@ -129,6 +146,7 @@ Result<OwnerRequest> parse_request(std::string_view text) {
   const auto wait = object["wait_ms"].i64();
   if (!wait || *wait < 0 || *wait > kMaxWaitMs) return bad_message("the time to wait is wrong");
   request.wait = std::chrono::milliseconds(*wait);
+  GANTRY_TRY(request.yielding, read_yielding(object));
   return request;
 }
 

@@ -19,17 +19,21 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gantry::owner_lease {
 
 inline constexpr std::string_view kOwnerSocket = "/run/gantry/owner.sock";
 inline constexpr std::size_t kMaxMessage = 8192;
+inline constexpr std::size_t kMaxYielding = 8;
+inline constexpr std::size_t kMaxProgramName = 15;  // what /proc/PID/comm keeps of it
 
 struct OwnerRequest {
   enum class Kind : std::uint8_t { Lease, Settle };
   Kind kind = Kind::Lease;
   ownership::OwnerIntent intent;
   std::chrono::milliseconds wait{0};                               // Lease: for the holders to end
+  std::vector<std::string> yielding;                               // Lease: see LeaseOptions
   ownership::ActOutcome outcome = ownership::ActOutcome::Unknown;  // Settle
   bool operator==(const OwnerRequest&) const = default;
 };

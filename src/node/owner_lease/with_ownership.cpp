@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <thread>
 
@@ -54,7 +55,8 @@ Result<GpuUsage> wait_for_users(const sys::Host& host, const ownership::OwnerCha
                                 const LeaseOptions& options) {
   ProgressReporter progress(options);
   for (const auto until = Clock::now() + options.wait;;) {
-    GANTRY_TRY(auto usage, options.usage ? options.usage() : local_usage(host, change.gpu));
+    GANTRY_TRY(auto usage, options.usage ? options.usage()
+                                           : local_usage(host, change.gpu, options.yielding));
     const auto holder = first_holder(usage);
     if (holder.empty() || Clock::now() >= until) return usage;
     progress.say(fmt::format("waiting for {}", holder));
@@ -66,7 +68,8 @@ Result<GpuUsage> wait_for_users(const sys::Host& host, const ownership::OwnerCha
 Status wait_for_lease(int socket, const OwnerIntent& intent, const LeaseOptions& options) {
   GANTRY_CHECK(send(
       socket, to_json(OwnerRequest{
-                  .kind = OwnerRequest::Kind::Lease, .intent = intent, .wait = options.wait})));
+                  .kind = OwnerRequest::Kind::Lease, .intent = intent, .wait = options.wait,
+                  .yielding = options.yielding})));
   ProgressReporter progress(options);
   for (const auto until = Clock::now() + options.wait + kAgentAnswers;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
@@ -126,7 +129,60 @@ Status change_with_agent(const sys::Host& host, int agent, const ownership::Owne
       .advise(fmt::format("repeat the command: {}", change.what));
 }
 
+// Leases the GPUs one inside the other. Every lease ends with the outcome of the act, also if the
+// result of another one could not be recorded.
+class JointLease {
+ public:
+  JointLease(const sys::Host& host, std::span<const ownership::OwnerChange> changes,
+             const LeaseOptions& options, const std::function<Status()>& act)
+      : host_(host), changes_(changes), options_(options), act_(act) {}
+
+  Status run() {
+    auto done = lease(0);
+    if (!done.ok() || !unrecorded_) return done;
+    return *unrecorded_;
+  }
+
+ private:
+  Status lease(std::size_t index) {
+    if (index == changes_.size()) {
+      acted_ = act_();
+      return *acted_;
+    }
+    auto left = options_;
+    left.wait = std::max(std::chrono::milliseconds(0),
+                         std::chrono::ceil<std::chrono::milliseconds>(until_ - Clock::now()));
+    return with_ownership(host_, changes_[index], left, [&] { return lease_rest(index + 1); });
+  }
+
+  Status lease_rest(std::size_t index) {
+    auto rest = lease(index);
+    if (!acted_) return not_acted(rest.error());
+    if (acted_->ok() && !rest.ok() && !unrecorded_) unrecorded_ = rest.error();
+    return *acted_;
+  }
+
+  // Nothing was done, whatever the code of the error would say about an act.
+  static Error not_acted(const Error& error) {
+    const bool unclear = error.code() == Errc::Timeout || error.code() == Errc::Internal;
+    return unclear ? Error(Errc::Busy, error.cause()).advise(error.remedy()) : error;
+  }
+
+  const sys::Host& host_;
+  std::span<const ownership::OwnerChange> changes_;
+  const LeaseOptions& options_;
+  const std::function<Status()>& act_;
+  const Clock::time_point until_ = Clock::now() + options_.wait;
+  std::optional<Status> acted_;
+  std::optional<Error> unrecorded_;
+};
+
 }  // namespace
+
+Status with_ownership(const sys::Host& host, std::span<const ownership::OwnerChange> changes,
+                      const LeaseOptions& options, const std::function<Status()>& act) {
+  return JointLease(host, changes, options, act).run();
+}
 
 Status with_ownership(const sys::Host& host, const ownership::OwnerChange& change,
                       const LeaseOptions& options, const std::function<Status()>& act) {

@@ -15,7 +15,9 @@
 
 #include <chrono>
 #include <functional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace gantry::owner_lease {
 
@@ -25,6 +27,10 @@ struct LeaseOptions {
   std::chrono::milliseconds wait{0};
   // Called while it waits, when the reason changes: "waiting for pod default/train".
   std::function<void(const std::string& text)> progress = {};
+  // Programs, by the name in /proc/PID/comm, that let go of the GPU when `act` tells them to, or
+  // that do not mind it: nvidia-persistenced, the engine of DCGM. Their processes do not count as
+  // users, unless they are in a pod.
+  std::vector<std::string> yielding = {};
   // Who uses the GPU, if no agent runs. Unless set: local_usage() of local_usage.hpp.
   std::function<Result<ownership::GpuUsage>()> usage = {};
 };
@@ -42,6 +48,11 @@ struct LeaseOptions {
 // Busy, with holders and commands, if the GPU is in use or another command changes its owner.
 // Errors of `act` come back unchanged.
 Status with_ownership(const sys::Host& host, const ownership::OwnerChange& change,
+                      const LeaseOptions& options, const std::function<Status()>& act);
+
+// One act for several GPUs: takes them one after the other, and none of them if one cannot be had.
+// `options.wait` is for all of them together.
+Status with_ownership(const sys::Host& host, std::span<const ownership::OwnerChange> changes,
                       const LeaseOptions& options, const std::function<Status()>& act);
 
 }  // namespace gantry::owner_lease
