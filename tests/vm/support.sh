@@ -164,6 +164,13 @@ hold_hidden() {
   read -r -t 20 line <&"${HELD[0]}" && [ "$line" = holding ]
 }
 
+# doctor_says CHECK TEXT: one check of gantry doctor, whatever its verdict
+doctor_says() {
+  local output
+  output=$(gantry doctor --all --only "$1" 2>&1)
+  grep -qF -- "$2" <<<"$output" || { echo "$output"; return 1; }
+}
+
 kernel_says() { dmesg | grep -qF -- "$1"; }
 
 # ask_qemu COMMAND [ID]: tests/vm/run sees this line and tells QEMU's monitor
