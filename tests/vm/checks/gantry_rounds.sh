@@ -11,8 +11,8 @@ kernel_kb() {
   awk '/^(SUnreclaim|KernelStack|PageTables):/ { sum += $2 } END { print sum }' /proc/meminfo
 }
 numbers() {
-  echo "processes $(ls -d /proc/[0-9]* | wc -l)"
-  echo "groups $(ls /sys/kernel/iommu_groups | wc -l) nodes $(ls /dev/vfio | wc -l)"
+  echo "programs $(grep -ls . /proc/[0-9]*/cmdline | wc -l)"
+  echo "groups $(find /sys/kernel/iommu_groups -maxdepth 1 | wc -l) nodes $(find /dev/vfio | wc -l)"
   echo "files of Gantry $(find /run/gantry /var/lib/gantry -type f 2>/dev/null | wc -l)"
   grep -E '^(vfio|nvidia)' /proc/modules | cut -d' ' -f1,3 | sort
 }
