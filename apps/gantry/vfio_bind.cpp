@@ -5,6 +5,7 @@
 #include "base/sys/shell_command.hpp"
 #include "gantry/terminal.hpp"
 #include "gantry/vfio_commands.hpp"
+#include "gantry/vfio_owner.hpp"
 #include "vm/vfio/persist.hpp"
 
 #include <unistd.h>
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace gantry::cli {
 namespace {
@@ -31,17 +33,13 @@ struct BindFlags {
   vfio::BindOptions options() const {
     return {.drain = drain, .drain_deadline = std::chrono::seconds(timeout_seconds)};
   }
+  std::chrono::seconds wait() const { return std::chrono::seconds(drain ? timeout_seconds : 0); }
 };
 
 std::string program_path() {
   std::array<char, 4096> path{};
   const auto size = ::readlink("/proc/self/exe", path.data(), path.size());
   return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : "/usr/bin/gantry";
-}
-
-// The only place where a change of drivers meets the question who owns the GPUs.
-Result<vfio::BindResult> as_owner_of(const std::function<Result<vfio::BindResult>()>& act) {
-  return act();
 }
 
 void print_result(const vfio::BindResult& result, std::string_view verb, bool dry_run,
@@ -101,16 +99,43 @@ Result<int> dry_bind(const sys::Host& host, const BindFlags& flags, Context& con
   return flags.drain ? kOk : kProblem;
 }
 
+// Those that change their driver, and those that the ledger does not record yet.
+Result<std::vector<model::PciAddress>> gpus_to_bind(const sys::Host& host, const vfio::Plan& plan) {
+  GANTRY_TRY(auto gpus, not_recorded_for_vms(host, plan.targets));
+  for (const auto& function : plan.functions) {
+    if (!function.done() && std::find(gpus.begin(), gpus.end(), function.target) == gpus.end())
+      gpus.push_back(function.target);
+  }
+  return gpus;
+}
+
+// Blockers are told before the GPU is withdrawn from the kubelet.
+Result<vfio::BindResult> bind_as_owner(const sys::Host& host, const BindFlags& flags,
+                                       const vfio::Effects& effects, Context& context) {
+  GANTRY_TRY(const auto machine, read_named_gpus(host, flags));
+  const vfio::PassthroughRequest request{.targets = machine.targets,
+                                         .with_nvswitches = flags.with_nvswitches};
+  const auto plan = vfio::plan_passthrough(machine.state, request);
+  GANTRY_CHECK(vfio::check_plan(host, plan));
+  GANTRY_TRY(const auto gpus, gpus_to_bind(host, plan));
+  const VfioLease lease{.gpus = gpus, .command = "gantry vfio bind", .wait = flags.wait()};
+  auto result = with_vfio_lease(host, lease, context,
+                                [&] { return bind(host, request, flags.options(), effects); });
+  if (result.ok() || !plan.complete() || result.error().code() != Errc::Busy) return result;
+  return vfio::BindResult{
+      .targets = plan.targets,
+      .done = {},
+      .notes = {fmt::format("the GPU has its vfio driver; that it belongs to virtual machines is "
+                            "recorded when the command is repeated: {}",
+                            result.error().cause())}};
+}
+
 Result<int> bind_gpus(const BindFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   if (flags.dry_run) return dry_bind(host, flags, context);
   GANTRY_TRY(const auto effects, vfio_effects(host));
-  GANTRY_TRY(const auto machine, read_named_gpus(host, flags));
-  const vfio::PassthroughRequest request{.targets = machine.targets,
-                                         .with_nvswitches = flags.with_nvswitches};
-  GANTRY_TRY(auto result, while_waiting(context, [&] {
-               return as_owner_of([&] { return bind(host, request, flags.options(), effects); });
-             }));
+  GANTRY_TRY(auto result,
+             while_waiting(context, [&] { return bind_as_owner(host, flags, effects, context); }));
   if (flags.persist) {
     const auto program = host.is_live() ? program_path() : "/usr/bin/gantry";
     GANTRY_TRY(const auto notes, vfio::persist(host, result.targets, program, effects));
@@ -147,15 +172,19 @@ Result<NamedGpus> read_bound_gpus(const sys::Host& host, const BindFlags& flags)
 Result<int> release_gpus(const BindFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto machine, read_bound_gpus(host, flags));
+  GANTRY_TRY(const auto journal, vfio::release_journal(host, machine.state, machine.targets));
   if (flags.dry_run) {
-    GANTRY_TRY(const auto journal, vfio::release_journal(host, machine.state, machine.targets));
     print_result(shown_steps(journal), "", true, context);
     return kOk;
   }
   GANTRY_TRY(const auto effects, vfio_effects(host));
+  VfioLease lease{
+      .to = ownership::Owner::Plugin, .command = "gantry vfio release", .wait = flags.wait()};
+  GANTRY_TRY(lease.gpus, gpus_to_release(host, journal));
   GANTRY_TRY(auto result, while_waiting(context, [&] {
-               return as_owner_of(
-                   [&] { return release(host, machine.targets, flags.options(), effects); });
+               return with_vfio_lease(host, lease, context, [&] {
+                 return release(host, machine.targets, flags.options(), effects);
+               });
              }));
   GANTRY_TRY(const bool forgotten, vfio::forget(host, machine.targets, effects));
   if (forgotten) result.done.emplace_back("do not bind them at boot any more");
@@ -163,16 +192,58 @@ Result<int> release_gpus(const BindFlags& flags, Context& context) {
   return kOk;
 }
 
+Result<vfio::BindResult> recover_as_owner(const sys::Host& host, const vfio::Journal& journal,
+                                          const vfio::Effects& effects, Context& context) {
+  GANTRY_CHECK(vfio::check_recoverable(host, journal));
+  const VfioLease lease{
+      .gpus = journal.targets,
+      .to = journal.kind == "bind" ? ownership::Owner::Vm : ownership::Owner::Plugin,
+      .command = "gantry vfio recover",
+      .with_addresses = false,
+      .in_between = true};
+  return with_vfio_lease(host, lease, context,
+                         [&] { return recover(host, journal.targets.front(), effects); });
+}
+
+// One GPU that is stuck must not keep the others.
+Result<vfio::BindResult> recover_all(const sys::Host& host, const vfio::Effects& effects,
+                                     Context& context) {
+  GANTRY_TRY(const auto journals, vfio::read_journals(host));
+  vfio::BindResult all;
+  std::optional<Error> first;
+  for (const auto& journal : journals) {
+    auto one = recover_as_owner(host, journal, effects, context);
+    if (!one.ok()) {
+      if (!first) first = std::move(one).error();
+      continue;
+    }
+    all.targets.insert(all.targets.end(), one->targets.begin(), one->targets.end());
+    all.done.insert(all.done.end(), one->done.begin(), one->done.end());
+    all.notes.insert(all.notes.end(), one->notes.begin(), one->notes.end());
+  }
+  if (first) return *std::move(first);
+  return all;
+}
+
 Result<int> recover_gpus(Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto effects, vfio_effects(host));
-  GANTRY_TRY(const auto result, as_owner_of([&] { return recover(host, effects); }));
+  GANTRY_TRY(const auto result, recover_all(host, effects, context));
   if (!result.changed() && !context.json) {
     fmt::print(context.out, "Nothing to do: no work is unfinished.\n");
     return kOk;
   }
   print_result(result, "recovered", false, context);
   return kOk;
+}
+
+// The ledger has these GPUs as virtual machines' since bind; at boot it may not be reachable yet.
+Result<vfio::BindResult> restore_as_owner(const sys::Host& host,
+                                          const std::vector<model::PciAddress>& targets,
+                                          const vfio::Effects& effects, Context& context) {
+  const VfioLease lease{.gpus = recorded_for_others(host, targets), .command = "gantry vfio bind"};
+  return with_vfio_lease(host, lease, context,
+                         [&] { return bind(host, {.targets = targets}, {}, effects); });
 }
 
 // One card that cannot be bound must not keep the others from their virtual machines.
@@ -196,13 +267,13 @@ Result<int> restore_gpus(Context& context) {
   }
   if (targets.empty()) return status;
   // Together, because GPUs may share a group; one by one if that fails.
-  auto all = as_owner_of([&] { return bind(host, {.targets = targets}, {}, effects); });
+  auto all = restore_as_owner(host, targets, effects, context);
   if (all.ok()) {
     print_result(*all, "bound for virtual machines", false, context);
     return status;
   }
   for (const auto& target : targets) {
-    const auto one = as_owner_of([&] { return bind(host, {.targets = {target}}, {}, effects); });
+    const auto one = restore_as_owner(host, {target}, effects, context);
     if (!one.ok()) {
       fail(one.error());
     } else {

@@ -6,6 +6,7 @@
 #include "base/sys/shell_command.hpp"
 #include "gantry/table.hpp"
 #include "gantry/vfio_commands.hpp"
+#include "gpu/ownership/ownership_store.hpp"
 #include "vm/vfio/persist.hpp"
 #include "vm/vfio/plan_json.hpp"
 
@@ -23,15 +24,25 @@ struct GpuRow {
   const pci::Function* function;
   vfio::Plan plan;
   std::vector<vfio::Holder> holders;  // also of a GPU that is bound: the virtual machine
+  std::string owner;                  // "plugin", "vm"; "" if it is not recorded
 };
 
-std::vector<GpuRow> gpu_rows(const vfio::MachineState& state) {
+// Only root may read the ledger; without it the owners are unknown.
+std::string owner_of(const Result<ownership::OwnershipState>& ledger,
+                     const model::PciAddress& address) {
+  const auto* known = ledger.ok() ? ledger->find(address) : nullptr;
+  return known == nullptr ? "" : std::string(to_string(known->owner));
+}
+
+std::vector<GpuRow> gpu_rows(const sys::Host& host, const vfio::MachineState& state) {
+  const auto ledger = ownership::OwnershipStore::peek(host);
   std::vector<GpuRow> rows;
   for (const auto& function : state.bus.functions) {
     if (!function.is_gpu() && !function.is_nvswitch()) continue;
     GpuRow row{.function = &function,
                .plan = vfio::plan_passthrough(state, {.targets = {function.address}}),
-               .holders = {}};
+               .holders = {},
+               .owner = owner_of(ledger, function.address)};
     const auto nodes = vfio::device_nodes(state, function);
     for (const auto& holder : state.holders) {
       if (std::find(nodes.begin(), nodes.end(), holder.node) != nodes.end())
@@ -71,13 +82,13 @@ std::string verdict(const GpuRow& row) {
 
 std::string list_table(const vfio::MachineState& state, const std::vector<GpuRow>& rows,
                        std::size_t width) {
-  Table table({"GPU", "ID", "DRIVER", "GROUP", "ALSO IN GROUP", "HELD BY", "PASSTHROUGH"});
+  Table table({"GPU", "ID", "DRIVER", "GROUP", "ALSO IN GROUP", "OWNER", "HELD BY", "PASSTHROUGH"});
   for (const auto& row : rows) {
     const auto& f = *row.function;
     table.add({f.address.sysfs(), fmt::format("{:04x}:{:04x}", f.id.vendor, f.id.device),
                f.driver.empty() ? "-" : f.driver,
                f.iommu_group ? fmt::to_string(*f.iommu_group) : "-", members_cell(state, f),
-               holders_cell(row.holders), verdict(row)});
+               row.owner.empty() ? "-" : row.owner, holders_cell(row.holders), verdict(row)});
   }
   return table.text(width);
 }
@@ -93,6 +104,7 @@ std::string list_json(const vfio::MachineState& state, const std::vector<GpuRow>
         out.member("kind", pci::to_string(f.kind()));
         out.member("uuid", known == nullptr ? "" : known->uuid);
         out.member("driver", f.driver);
+        out.member("owner", row.owner);
         out.member("iommuGroup", f.iommu_group);
         out.member("numaNode", f.numa_node);
         out.member("barBytes", f.bar_bytes());
@@ -115,7 +127,7 @@ void note_hidden_processes(const sys::Host& host, const Context& context) {
 Result<int> list_for_vfio(Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto state, vfio::read_machine_state(host));
-  const auto rows = gpu_rows(state);
+  const auto rows = gpu_rows(host, state);
   if (context.json) {
     fmt::print(context.out, "{}", list_json(state, rows));
   } else if (rows.empty()) {

@@ -4,6 +4,7 @@
 #include "base/sys/shell_command.hpp"
 #include "gantry/terminal.hpp"
 #include "gantry/vgpu_commands.hpp"
+#include "gantry/vgpu_owner.hpp"
 #include "vm/vgpu/state.hpp"
 
 #include <CLI/CLI.hpp>
@@ -31,27 +32,45 @@ int print_change(const vgpu::ChangeReport& report, const VgpuFlags& flags, const
   return kOk;
 }
 
-template <class Work>
-Result<int> change(const VgpuFlags& flags, Context& context, const Work& work) {
-  GANTRY_TRY(const auto host, open_host(context));
+// A change of vGPUs: what it makes of the GPUs, and the act itself.
+struct VgpuWork {
+  VgpuOwners owners;
+  std::function<Result<vgpu::ChangeReport>(const vgpu::Actions&, const vgpu::ChangeOptions&)> act;
+};
+using PrepareWork = std::function<Result<VgpuWork>(const sys::Host& host)>;
+
+// Refusals come before the GPU is withdrawn: what is impossible is impossible as a dry run too.
+Result<vgpu::ChangeReport> change_as_owner(const sys::Host& host, const VgpuFlags& flags,
+                                           const PrepareWork& prepare, Context& context) {
+  GANTRY_TRY(const auto work, prepare(host));
   const auto actions = vgpu_actions(host, flags);
-  auto report = while_waiting(context, [&] { return work(host, actions, change_options(flags)); });
+  auto options = change_options(flags);
+  options.dry_run = true;
+  auto preview = work.act(actions, options);
+  if (!preview.ok() || flags.dry_run) return preview;
+  return with_vgpu_lease(host, work.owners, context,
+                         [&] { return work.act(actions, change_options(flags)); });
+}
+
+Result<int> change(const VgpuFlags& flags, Context& context, const PrepareWork& prepare) {
+  GANTRY_TRY(const auto host, open_host(context));
+  auto report =
+      while_waiting(context, [&] { return change_as_owner(host, flags, prepare, context); });
   if (!report.ok()) return for_machine(host, std::move(report).error());
   return print_change(*report, flags, context);
 }
 
 Result<int> create_vgpus(const VgpuFlags& flags, Context& context) {
-  return change(
-      flags, context,
-      [&](const sys::Host& host, const vgpu::Actions& actions,
-          const vgpu::ChangeOptions& options) -> Result<vgpu::ChangeReport> {
-        const auto view = view_vgpus(host);
-        GANTRY_TRY(const auto* gpu, chosen_gpu(view.gpus, flags.gpu));
-        return vgpu::create(
-            host,
-            {.gpu = gpu->address, .type = flags.type, .count = flags.count, .uuid = flags.uuid},
-            actions, options);
-      });
+  return change(flags, context, [&](const sys::Host& host) -> Result<VgpuWork> {
+    const auto view = view_vgpus(host);
+    GANTRY_TRY(const auto* gpu, chosen_gpu(view.gpus, flags.gpu));
+    const vgpu::Addition addition{
+        .gpu = gpu->address, .type = flags.type, .count = flags.count, .uuid = flags.uuid};
+    return VgpuWork{.owners = owners_after_create(gpu->address),
+                    .act = [&host, addition](const auto& actions, const auto& options) {
+                      return vgpu::create(host, addition, actions, options);
+                    }};
+  });
 }
 
 // All vGPUs of the named GPU, or of every GPU.
@@ -73,12 +92,13 @@ Result<int> remove_vgpus(const VgpuFlags& flags, Context& context) {
     return Error(Errc::Invalid, "name the vGPUs to remove, or --all of them")
         .advise("`gantry vgpu list` shows them");
   }
-  return change(flags, context,
-                [&](const sys::Host& host, const vgpu::Actions& actions,
-                    const vgpu::ChangeOptions& options) -> Result<vgpu::ChangeReport> {
-                  GANTRY_TRY(const auto ids, ids_to_remove(flags, host));
-                  return vgpu::remove(host, ids, actions, options);
-                });
+  return change(flags, context, [&](const sys::Host& host) -> Result<VgpuWork> {
+    GANTRY_TRY(const auto ids, ids_to_remove(flags, host));
+    return VgpuWork{.owners = owners_after_remove(view_vgpus(host).gpus, ids),
+                    .act = [&host, ids](const auto& actions, const auto& options) {
+                      return vgpu::remove(host, ids, actions, options);
+                    }};
+  });
 }
 
 // The file belongs to the caller, not to the machine below --root.
@@ -185,15 +205,23 @@ void add_vgpu_assert(CLI::App& vgpu, Context& context, Action& chosen) {
 }  // namespace
 
 Result<int> apply_vgpus(const VgpuFlags& flags, Context& context) {
-  return change(flags, context,
-                [&](const sys::Host& host, const vgpu::Actions& actions,
-                    const vgpu::ChangeOptions& options) -> Result<vgpu::ChangeReport> {
-                  if (flags.restore) return vgpu::restore(host, actions, options);
-                  GANTRY_TRY(const auto config, read_config(flags.file));
-                  GANTRY_TRY(const auto wanted,
-                             vgpu::select_set(config, flags.set, view_vgpus(host).gpus));
-                  return vgpu::apply(host, wanted, actions, options);
-                });
+  if (flags.restore) {
+    return change(flags, context, [](const sys::Host& host) -> Result<VgpuWork> {
+      GANTRY_TRY(auto owners, owners_after_restore(host));
+      return VgpuWork{.owners = std::move(owners),
+                      .act = [&host](const auto& actions, const auto& options) {
+                        return vgpu::restore(host, actions, options);
+                      }};
+    });
+  }
+  return change(flags, context, [&](const sys::Host& host) -> Result<VgpuWork> {
+    GANTRY_TRY(const auto config, read_config(flags.file));
+    GANTRY_TRY(const auto wanted, vgpu::select_set(config, flags.set, view_vgpus(host).gpus));
+    return VgpuWork{.owners = owners_after_apply(wanted),
+                    .act = [&host, wanted](const auto& actions, const auto& options) {
+                      return vgpu::apply(host, wanted, actions, options);
+                    }};
+  });
 }
 
 Result<int> assert_vgpus(const VgpuFlags& flags, Context& context) {

@@ -37,7 +37,8 @@ Result<std::string> read_machine_file(const std::string& file) {
   while (const auto got = std::fread(buffer.data(), 1, buffer.size(), stdin)) {
     text.append(buffer.data(), got);
     if (text.size() > kMachineFileLimit)
-      return Error(Errc::Invalid, fmt::format("the file has more than {} bytes", kMachineFileLimit));
+      return Error(Errc::Invalid,
+                   fmt::format("the file has more than {} bytes", kMachineFileLimit));
   }
   return text;
 }

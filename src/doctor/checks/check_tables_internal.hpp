@@ -16,6 +16,10 @@ inline constexpr std::string_view kToolkitConfig = "/etc/nvidia-container-runtim
 // The fix for an engine whose nvidia runtime is missing.
 Steps install_toolkit(const Facts& f);
 
+// The vGPU host driver is loaded. It has NVML for its own tools, but neither CUDA nor nvidia_uvm:
+// their absence is no fault there.
+bool is_vgpu_host(const Facts& f);
+
 std::span<const Check> guest_checks();
 std::span<const Check> vgpu_checks();
 std::span<const Check> pci_checks();

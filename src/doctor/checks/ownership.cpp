@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who owns the GPUs of a node: the ledger, and changes of an owner that were not finished.
+#include "base/core/text.hpp"
 #include "base/sys/shell_command.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/run_checks.hpp"
+#include "doctor/engine/tally.hpp"
 #include "gpu/ownership/owner_change.hpp"
+#include "vm/vgpu/read_host.hpp"
 
 #include <fmt/format.h>
 
@@ -54,6 +57,48 @@ Finding judge_unfinished(const Facts& f) {
       .advise(commands + "  # repeats it");
 }
 
+bool has_vgpus(const std::vector<vgpu::VgpuGpu>& gpus, const model::PciAddress& address) {
+  const auto* gpu = vgpu::find_gpu(gpus, address);
+  return gpu != nullptr && !gpu->vgpus.empty();
+}
+
+// What a GPU of virtual machines has instead of a vfio driver or vGPUs; "" if all is well.
+std::string misplaced(const Facts& f, const std::vector<vgpu::VgpuGpu>& gpus,
+                      const model::PciAddress& address) {
+  if (!f.host().exists(pci_path(address))) return "";  // a card that was taken out
+  const auto link = f.host().link(pci_path(address) + "/driver").value_or("");
+  const auto driver = link.substr(link.rfind('/') + 1);
+  if (contains(driver, "vfio") || has_vgpus(gpus, address)) return "";
+  return driver.empty() ? "no driver" : fmt::format("the driver {}", driver);
+}
+
+Finding judge_place(const Facts& f) {
+  if (auto nothing = no_ledger(f)) return *std::move(nothing);
+  const auto state = ownership::OwnershipStore::peek(f.host());
+  if (!state.ok()) return skip("the ledger cannot be read: see owner.ledger");
+  const auto gpus = vgpu::read_host(f.host());
+  Tally tally;
+  for (const auto& entry : state->gpus) {
+    if (entry.owner != ownership::Owner::Vm || state->intent(entry.gpu) != nullptr) continue;
+    const auto name = entry.gpu.sysfs();
+    const auto wrong = misplaced(f, gpus, entry.gpu);
+    if (wrong.empty()) {
+      tally.good({name, "virtual machines"});
+    } else {
+      tally.found(fmt::format("{} ({})", name, wrong), {pci_path(entry.gpu) + "/driver", wrong},
+                  name);
+    }
+  }
+  if (tally.empty()) return skip("no GPU belongs to virtual machines");
+  if (!tally.any_bad()) return ok("the GPUs of virtual machines are ready for them", tally.well);
+  return warn(fmt::format("belongs to virtual machines, but is not ready for them: {}; no pod gets "
+                          "it",
+                          tally.who()),
+              tally.bad)
+      .advise(tally.command("sudo gantry vfio release @") +
+              "  # gives it back to containers; gantry vfio bind --persist keeps it over reboots");
+}
+
 constexpr Check kOwnershipChecks[] = {
     {.id = "owner.ledger",
      .reference = "O1",
@@ -77,6 +122,16 @@ constexpr Check kOwnershipChecks[] = {
               "or taken back.",
      .remedy = "repeat the command that the finding names",
      .judge = judge_unfinished},
+    {.id = "owner.driver",
+     .reference = "O3",
+     .area = Area::Runtime,
+     .fix_class = FixClass::Never,
+     .title = "a GPU that belongs to virtual machines has a vfio driver or vGPUs",
+     .reads = "/var/lib/gantry/ledger, /sys/bus/pci/devices/*/driver",
+     .cause = "The ledger remembers the owner over a reboot, the kernel does not remember the "
+              "driver. Or another program changed the driver.",
+     .remedy = "sudo gantry vfio release ADDRESS",
+     .judge = judge_place},
 };
 
 }  // namespace

@@ -38,6 +38,23 @@ std::vector<Case> ownership_cases() {
                                   .pid = 4711});
          with_ledger(p, state);
        }},
+      {"owner.driver", Skip, unchanged},
+      {"owner.driver", Skip,
+       [](TestMachine& p) {
+         auto state = one_owner();
+         state.gpus.front().owner = ownership::Owner::Plugin;
+         with_ledger(p, state);
+       }},
+      {"owner.driver", Warn,
+       [](TestMachine& p) {
+         p.tree.link("sys/bus/pci/devices/0000:00:06.0/driver", "../../drivers/nvidia");
+         with_ledger(p, one_owner());
+       }},
+      {"owner.driver", Ok,
+       [](TestMachine& p) {
+         p.tree.link("sys/bus/pci/devices/0000:00:06.0/driver", "../../drivers/vfio-pci");
+         with_ledger(p, one_owner());
+       }},
   };
 }
 

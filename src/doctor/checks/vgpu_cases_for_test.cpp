@@ -83,6 +83,12 @@ std::vector<Case> vgpu_cases() {
        }},
       {"vgpu.restored", Fail,
        [](TestMachine& p) { p.tree.file("var/lib/gantry/vgpu/intent.json", "{"); }},
+      {"module.uvm", Skip,
+       [](TestMachine& p) {
+         host_driver(p);
+         p.tree.remove("sys/module/nvidia_uvm");
+       }},
+      {"lib.present", Ok, host_driver},
       {"guest.licence", Warn,
        [](TestMachine& p) {  // a token, but nothing that fetches the licence
          p.gpu().virtualization = "VGPU";

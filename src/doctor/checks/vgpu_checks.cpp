@@ -222,6 +222,10 @@ constexpr Check kVgpuChecks[] = {
 
 }  // namespace
 
+bool is_vgpu_host(const Facts& f) {
+  return host_driver_loaded(f) && !has_cuda(f);
+}
+
 std::span<const Check> vgpu_checks() {
   return kVgpuChecks;
 }

@@ -189,15 +189,22 @@ Status OwnershipStore::adopt(const model::PciAddress& gpu, const model::GpuUuid&
   return write(std::move(next));
 }
 
+// The new owner gets the whole card: it fits only beside no holder at all.
 Status OwnershipStore::check_change(const GpuOwnership& entry, const GpuUsage& evidence) const {
-  if (const auto* claim = claim_on(state_, entry.gpu))
-    return held(entry.gpu, claim->what, "it can change its owner when that has ended");
-  if (!evidence.holders.empty())
-    return held(entry.gpu, evidence.holders.front(), "it can change its owner when that has ended");
-  if (!evidence.pids.empty()) {
-    return held(
-        entry.gpu, fmt::format("process {}", evidence.pids.front()),
-        fmt::format("it can change its owner when that has ended; ps {}", evidence.pids.front()));
+  auto holdings = holdings_of(state_, entry);
+  for (const auto& holder : evidence.holders) holdings.push_back({.holder = holder});
+  for (const auto pid : evidence.pids)
+    holdings.push_back({.holder = fmt::format("process {}", pid)});
+  const Card card{.name = entry.gpu.sysfs(), .owner = entry.owner, .use = entry.use};
+  const auto refusals =
+      fits(card, holdings,
+           {.owner = entry.owner, .holding = {.holder = "", .mode = entry.use, .alone = true}});
+  if (!refusals.empty()) {
+    const auto& first = refusals.front().holders.front();
+    std::string remedy = "it can change its owner when that has ended";
+    if (!evidence.pids.empty() && first == fmt::format("process {}", evidence.pids.front()))
+      remedy += fmt::format("; ps {}", evidence.pids.front());
+    return held(entry.gpu, first, remedy);
   }
   if (evidence.withdrawn || entry.owner != Owner::Plugin) return {};
   return Error(Errc::Busy, fmt::format("{} is still offered to the kubelet; it is withdrawn first",

@@ -47,10 +47,9 @@ LeaseServer::Callbacks OwnerRequests::server_callbacks() {
             use_again(gpu);
             callbacks_.offer();
           },
-      .find_usage = [this](const model::PciAddress& gpu, const Programs& yielding,
-                           LeaseServer::UsageFound found) {
-        find_usage(gpu, yielding, std::move(found));
-      }};
+      .find_usage =
+          [this](const model::PciAddress& gpu, const Programs& yielding,
+                 LeaseServer::UsageFound found) { find_usage(gpu, yielding, std::move(found)); }};
 }
 
 // The kubelet first: while a pod has the GPU, our own NVML process may stay.
@@ -62,15 +61,16 @@ void OwnerRequests::find_usage(const model::PciAddress& gpu, const Programs& yie
       if (alive.lock()) found(ownership::GpuUsage{});
     });
   }
-  callbacks_.ask_kubelet([this, alive, gpu, yielding,
-                          found = std::move(found)](const Status& asked) {
-    if (!alive.lock()) return;
-    if (!asked.ok()) return found(Error(asked.error()).in("asking the kubelet who has the GPU"));
-    auto pods = callbacks_.pods(gpu);
-    if (!pods.empty())
-      return found(ownership::GpuUsage{.withdrawn = true, .holders = std::move(pods)});
-    find_processes(gpu, yielding, found);
-  });
+  callbacks_.ask_kubelet(
+      [this, alive, gpu, yielding, found = std::move(found)](const Status& asked) {
+        if (!alive.lock()) return;
+        if (!asked.ok())
+          return found(Error(asked.error()).in("asking the kubelet who has the GPU"));
+        auto pods = callbacks_.pods(gpu);
+        if (!pods.empty())
+          return found(ownership::GpuUsage{.withdrawn = true, .holders = std::move(pods)});
+        find_processes(gpu, yielding, found);
+      });
 }
 
 void OwnerRequests::find_processes(const model::PciAddress& gpu, const Programs& yielding,

@@ -61,7 +61,7 @@ class LeaseServer {
     sys::Loop::Watch watch;
     sys::Loop::Timer timer;
     Stage stage = Stage::Idle;
-    ownership::OwnerIntent intent;   // from Waiting on
+    ownership::OwnerIntent intent;  // from Waiting on
     std::vector<std::string> yielding;
     Clock::time_point until;         // how long the command waits for holders
     Clock::time_point withdrawn_by;  // how long we wait for the kubelet

@@ -5,6 +5,7 @@
 #include "gpu/device_users/device_users.hpp"
 #include "gpu/procfs/gpus.hpp"
 #include "node/kubelet/checkpoint.hpp"
+#include "node/owner_lease/with_ownership.hpp"
 #include "sharing/daemon/client.hpp"
 
 #include <fmt/format.h>
@@ -75,7 +76,9 @@ void add_checkpoint(const sys::Host& host, const model::GpuUuid& uuid,
 // A program in a pod is not the machine's own service, whatever its name is.
 bool yields(const device_users::DeviceUser& user, std::span<const std::string> yielding) {
   return user.pod_uid.empty() &&
-         std::find(yielding.begin(), yielding.end(), user.command) != yielding.end();
+         std::any_of(yielding.begin(), yielding.end(), [&](const std::string& name) {
+           return name == kAnyProgram || name == user.command;
+         });
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/ownership/change_lock.hpp"
-#include "node/owner_lease/lease_server.hpp"
+#include "node/owner_lease/agent_for_test.hpp"
 #include "node/owner_lease/lease_socket.hpp"
 #include "node/owner_lease/local_usage.hpp"
 #include "node/owner_lease/protocol.hpp"
@@ -13,7 +13,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <mutex>
 #include <thread>
 
 namespace gantry::owner_lease {
@@ -39,70 +38,6 @@ const ownership::OwnerChange reset{.gpu = leased_gpu,
                                    .to = Owner::Plugin,
                                    .use = AllocationMode::Whole,
                                    .what = "gantry gpu reset 0000:3b:00.0"};
-
-// The part of an agent that owner requests need, on a loop in a thread of its own.
-class TestAgent {
- public:
-  explicit TestAgent(const sys::Host& host)
-      : host_(host), loop_(*sys::Loop::make()), ledger_(*OwnershipStore::open(host)) {
-    server_ = std::make_unique<LeaseServer>(
-        *loop_, log_,
-        LeaseServer::Callbacks{
-            .ledger = [this] { return &ledger_; },
-            .withdraw = [this](const auto&, const auto& reason) { note("withdraw: " + reason); },
-            .offer_again = [this](const auto&) { note("offer again"); },
-            .find_usage =
-                [this](const auto&, const auto& yielding, auto found) {
-                  for (const auto& name : yielding) note("yields: " + name);
-                  loop_->post([this, found] { found(next_usage()); });
-                }},
-        LeaseServer::Timing{.holders_pause = 20ms, .withdraw_pause = 10ms, .withdraw_limit = 2s});
-    EXPECT_TRUE(server_->listen(host_.outside(kOwnerSocket)).ok());
-    thread_ = std::jthread([this] { (void)loop_->run(); });
-  }
-  ~TestAgent() {
-    loop_->stop();
-    thread_.join();
-    server_.reset();
-  }
-
-  // What find_usage finds, one after the other; the last one again and again.
-  void set_usage(std::vector<GpuUsage> usage) {
-    const std::lock_guard lock(mutex_);
-    usage_ = std::move(usage);
-  }
-  std::vector<std::string> notes() {
-    const std::lock_guard lock(mutex_);
-    return notes_;
-  }
-  // Waits for what happens after the command has its answer.
-  bool wait_for_notes(std::size_t count) {
-    for (int i = 0; i < 500 && notes().size() < count; ++i) std::this_thread::sleep_for(10ms);
-    return notes().size() >= count;
-  }
-
- private:
-  void note(std::string text) {
-    const std::lock_guard lock(mutex_);
-    notes_.push_back(std::move(text));
-  }
-  GpuUsage next_usage() {
-    const std::lock_guard lock(mutex_);
-    auto usage = usage_.front();
-    if (usage_.size() > 1) usage_.erase(usage_.begin());
-    return usage;
-  }
-
-  const sys::Host& host_;
-  Log log_{LogForm::Klog, 0, [](std::string_view) {}};
-  std::unique_ptr<sys::Loop> loop_;
-  OwnershipStore ledger_;
-  std::mutex mutex_;
-  std::vector<GpuUsage> usage_{{.withdrawn = true}};
-  std::vector<std::string> notes_;
-  std::unique_ptr<LeaseServer> server_;
-  std::jthread thread_;
-};
 
 class OwnerLease : public testing::Test {
  protected:
@@ -258,6 +193,60 @@ TEST_F(OwnerLease, TheNextAgentRecordsTheResult) {
   EXPECT_THAT(agent->notes(), ElementsAre("offer again"));
 }
 
+const model::PciAddress second_gpu{.bus = 0x86};
+
+std::vector<ownership::OwnerChange> both_to_vm() {
+  auto second = to_vm;
+  second.gpu = second_gpu;
+  second.what = "gantry vfio bind 0000:86:00.0";
+  return {to_vm, second};
+}
+
+TEST_F(OwnerLease, OneActChangesSeveralGpus) {
+  for (const bool with_agent : {false, true}) {
+    const auto agent = with_agent ? std::make_unique<TestAgent>(host_) : nullptr;
+    const auto status = with_ownership(host_, both_to_vm(), {}, [&]() -> Status {
+      EXPECT_THAT(state().intents, SizeIs(2));
+      return {};
+    });
+    ASSERT_TRUE(status.ok()) << status.error().text();
+    EXPECT_EQ(owner(), Owner::Vm);
+    EXPECT_EQ(state().find(second_gpu)->owner, Owner::Vm);
+    EXPECT_THAT(state().intents, IsEmpty());
+  }
+}
+
+TEST_F(OwnerLease, AnActThatFailsKeepsTheOwnersOfAllGpus) {
+  const auto undone = [] { return Status(Error(Errc::Denied, "no IOMMU")); };
+  const auto status = with_ownership(host_, both_to_vm(), {}, undone);
+  EXPECT_EQ(status.error().text(), "no IOMMU");
+  EXPECT_THAT(state().intents, IsEmpty());
+  const auto stuck = [] { return Status(Error(Errc::Timeout, "stuck")); };
+  EXPECT_EQ(with_ownership(host_, both_to_vm(), {}, stuck).error().code(), Errc::Timeout);
+  EXPECT_THAT(state().intents, SizeIs(2));
+  EXPECT_EQ(owner(), Owner::Plugin);
+}
+
+TEST_F(OwnerLease, IfOneGpuCannotBeHadNoneIsChanged) {
+  const auto taken = ownership::ChangeLock::take(host_, second_gpu);
+  bool acted = false;
+  const auto status = with_ownership(host_, both_to_vm(), {}, [&]() -> Status {
+    acted = true;
+    return {};
+  });
+  EXPECT_EQ(status.error().code(), Errc::Busy);
+  EXPECT_THAT(status.error().text(), HasSubstr("0000:86:00.0"));
+  EXPECT_FALSE(acted);
+  EXPECT_THAT(state().intents, IsEmpty());
+  EXPECT_EQ(owner(), Owner::Plugin);
+}
+
+TEST_F(OwnerLease, TheAgentLearnsWhichProgramsDoNotCount) {
+  TestAgent agent(host_);
+  ASSERT_TRUE(with_ownership(host_, to_vm, {.yielding = {"nvidia-persiste"}}, succeed).ok());
+  EXPECT_THAT(agent.notes(), testing::Contains("yields: nvidia-persiste"));
+}
+
 TEST_F(OwnerLease, TheSocketIsForItsOwnerAlone) {
   TestAgent agent(host_);
   EXPECT_EQ(host_.info(kOwnerSocket)->mode, 0600U);
@@ -281,6 +270,7 @@ TEST(OwnerProtocol, MessagesReadBackUnchanged) {
   const OwnerRequest request{.kind = OwnerRequest::Kind::Settle,
                              .intent = ownership::intent_of(to_vm),
                              .wait = 5s,
+                             .yielding = {"nv-hostengine"},
                              .outcome = ActOutcome::Undone};
   const auto read = parse_request(to_json(request));
   ASSERT_TRUE(read.ok()) << read.error().text();
@@ -303,6 +293,33 @@ TEST(LocalUsage, NamesProcessesAndPods) {
   EXPECT_TRUE(usage->withdrawn);
   EXPECT_THAT(usage->holders, ElementsAre("process 4711 (python3) with /dev/nvidia0 open",
                                           "pod uid-1 (container main)"));
+}
+
+TEST(OwnerProtocol, ALongOrWrongListOfProgramsIsRefused) {
+  OwnerRequest request{.intent = ownership::intent_of(to_vm),
+                       .yielding = std::vector<std::string>(kMaxYielding + 1, "x")};
+  EXPECT_FALSE(parse_request(to_json(request)).ok());
+  for (const auto* name : {"", "sixteen-letters!"}) {
+    request.yielding = {name};
+    EXPECT_FALSE(parse_request(to_json(request)).ok()) << name;
+  }
+}
+
+TEST(LocalUsage, LeavesOutProgramsThatTheCommandStopsItself) {
+  test::Tree tree;
+  tree.file("proc/driver/nvidia/gpus/0000:3b:00.0/information",
+            "GPU UUID: \t GPU-a\nDevice Minor: \t 0\n");
+  tree.file("proc/70/comm", "nvidia-persiste\n").link("proc/70/fd/3", "/dev/nvidia0");
+  tree.file("proc/71/comm", "nvidia-persiste\n").link("proc/71/fd/3", "/dev/nvidia0");
+  tree.file("proc/71/cgroup",
+            "0::/kubepods.slice/kubepods-pod6f9c1d1e_0000_4000_8000_000000000001.slice/x\n");
+  tree.file("proc/72/comm", "python3\n").link("proc/72/fd/3", "/dev/nvidia0");
+  const std::vector<std::string> stopped{"nvidia-persiste"};
+  EXPECT_THAT(local_usage(tree.host(), leased_gpu, stopped)->holders,
+              ElementsAre(HasSubstr("process 71"), HasSubstr("process 72")));
+  const std::vector<std::string> any{std::string(kAnyProgram)};
+  EXPECT_THAT(local_usage(tree.host(), leased_gpu, any)->holders,
+              ElementsAre(HasSubstr("process 71")));
 }
 
 }  // namespace

@@ -55,8 +55,8 @@ Result<GpuUsage> wait_for_users(const sys::Host& host, const ownership::OwnerCha
                                 const LeaseOptions& options) {
   ProgressReporter progress(options);
   for (const auto until = Clock::now() + options.wait;;) {
-    GANTRY_TRY(auto usage, options.usage ? options.usage()
-                                           : local_usage(host, change.gpu, options.yielding));
+    GANTRY_TRY(auto usage,
+               options.usage ? options.usage() : local_usage(host, change.gpu, options.yielding));
     const auto holder = first_holder(usage);
     if (holder.empty() || Clock::now() >= until) return usage;
     progress.say(fmt::format("waiting for {}", holder));
@@ -66,10 +66,10 @@ Result<GpuUsage> wait_for_users(const sys::Host& host, const ownership::OwnerCha
 
 // Until the agent grants the lease.
 Status wait_for_lease(int socket, const OwnerIntent& intent, const LeaseOptions& options) {
-  GANTRY_CHECK(send(
-      socket, to_json(OwnerRequest{
-                  .kind = OwnerRequest::Kind::Lease, .intent = intent, .wait = options.wait,
-                  .yielding = options.yielding})));
+  GANTRY_CHECK(send(socket, to_json(OwnerRequest{.kind = OwnerRequest::Kind::Lease,
+                                                 .intent = intent,
+                                                 .wait = options.wait,
+                                                 .yielding = options.yielding})));
   ProgressReporter progress(options);
   for (const auto until = Clock::now() + options.wait + kAgentAnswers;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());

@@ -17,9 +17,12 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gantry::owner_lease {
+
+inline constexpr std::string_view kAnyProgram = "*";
 
 struct LeaseOptions {
   // How long to wait until pods, shares and processes have let go of the GPU (`--drain`). 0: refuse
@@ -29,7 +32,7 @@ struct LeaseOptions {
   std::function<void(const std::string& text)> progress = {};
   // Programs, by the name in /proc/PID/comm, that let go of the GPU when `act` tells them to, or
   // that do not mind it: nvidia-persistenced, the engine of DCGM. Their processes do not count as
-  // users, unless they are in a pod.
+  // users, unless they are in a pod. kAnyProgram: no process outside a pod counts.
   std::vector<std::string> yielding = {};
   // Who uses the GPU, if no agent runs. Unless set: local_usage() of local_usage.hpp.
   std::function<Result<ownership::GpuUsage>()> usage = {};

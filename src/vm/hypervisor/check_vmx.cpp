@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules for ESXi, from VMware's and NVIDIA's documents.
+// The rules for ESXi; docs/esxi.md names the source of each.
 #include "base/core/text.hpp"
 #include "vm/hypervisor/checks_internal.hpp"
 #include "vm/hypervisor/known_cards.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ESXi: lines of a .vmx file. They follow VMware's and NVIDIA's documents; no ESXi has started them
-// in our tests.
+// ESXi: lines of a .vmx file. No ESXi has started them in our tests; docs/esxi.md names the source
+// of each rule. The lines of a vGPU are not documented: they follow the names of the vSphere API.
 #include "base/core/text.hpp"
 #include "vm/hypervisor/mmio.hpp"
 #include "vm/hypervisor/vgpu_profile.hpp"
@@ -83,6 +83,8 @@ Result<WrittenConfig> vgpu_lines(const VmSpec& vm) {
       "Shared Direct; restart Xorg or the host afterwards",
       "in the guest: the driver of the same vGPU release as the manager, or of the branch before "
       "it; the plain data-centre driver does not find a vGPU",
+      "the lines virtualDev and vgpu follow the vSphere API and are not documented for .vmx files: "
+      "add the vGPU in the vSphere client and compare",
       fmt::format("licence: profiles of series {} need {}", profile.series,
                   licence_of(profile.series)),
       "a GPU that is toggled to passthrough offers no vGPU: use one or the other on a card"};

@@ -91,6 +91,7 @@ struct Function {
   std::optional<Sriov> sriov;               // of a physical function
   std::optional<model::PciAddress> physfn;  // of a virtual function
   bool vendor_vfio = false;                 // a VF whose vGPU is made through nvidia/ files
+  unsigned mdevs = 0;                       // mediated devices, such as vGPUs, on this function
   std::string vfio_device;                  // "vfio0": /dev/vfio/devices/vfio0 (iommufd)
 
   Kind kind() const;

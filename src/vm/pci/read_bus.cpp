@@ -21,6 +21,7 @@ constexpr std::size_t kConfigLimit = 4096;
 constexpr std::size_t kMaxFunctions = 65536;
 constexpr std::size_t kMaxVfs = 65535;
 constexpr std::size_t kBars = 6;
+constexpr std::size_t kUuidLength = 36;
 constexpr std::chrono::seconds kLockDeadline{2};  // the lock is held for milliseconds otherwise
 
 // One attribute file of one device's directory.
@@ -149,11 +150,13 @@ void read_locked_files(const Directory& device, Function& function) {
 }
 
 // The names "consumer:pci:0000:3b:00.1" and "supplier:pci:...", "card1" below drm, "vfio0" below
-// vfio-dev.
+// vfio-dev, and directories with the UUIDs of mediated devices.
 void read_names(const Directory& device, Function& function) {
   constexpr std::string_view kConsumer = "consumer:pci:";
   constexpr std::string_view kSupplier = "supplier:pci:";
   for (const std::string_view name : device.names()) {
+    if (name.size() == kUuidLength && device.has(fmt::format("{}/mdev_type", name)))
+      ++function.mdevs;
     const bool consumer = name.starts_with(kConsumer);
     if (!consumer && !name.starts_with(kSupplier)) continue;
     const auto other = PciAddress::parse(name.substr(kConsumer.size()));

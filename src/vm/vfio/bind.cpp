@@ -168,16 +168,13 @@ Result<Journal> journal_when_idle(const sys::Host& host, const std::vector<PciAd
 
 Status recover_one(const sys::Host& host, Journal journal, const Effects& effects,
                    BindResult& result) {
-  if (!journal.stuck.empty() && has_stuck_writer(host)) {
-    return Error(Errc::Busy,
-                 fmt::format("{} is still stuck in the kernel", names_of(journal.stuck)))
-        .advise("end the processes that use it, or: sudo reboot");
-  }
+  GANTRY_CHECK(check_recoverable(host, journal));
   journal.stuck.clear();
   const bool forward = !journal.backwards && is_past_unbind(journal);
   auto moved = forward ? go_forward(host, journal, effects) : go_back(host, journal, effects);
   if (!moved.ok()) return std::move(moved).error();
   if (forward) GANTRY_CHECK(finish(journal, effects));
+  result.taken_back = !forward;
   result.targets.insert(result.targets.end(), journal.targets.begin(), journal.targets.end());
   result.done.push_back(fmt::format("{} the {} of {}", forward ? "finished" : "took back",
                                     journal.kind, names_of(journal.targets)));
@@ -257,6 +254,25 @@ Result<BindResult> release(const sys::Host& host, const std::vector<PciAddress>&
   GANTRY_TRY(auto journal, journal_when_idle(host, targets, options, effects));
   if (journal.moves.empty()) return BindResult{.targets = targets};
   return carry_out(host, std::move(journal), effects);
+}
+
+Status check_recoverable(const sys::Host& host, const Journal& journal) {
+  if (journal.stuck.empty() || !has_stuck_writer(host)) return {};
+  return Error(Errc::Busy, fmt::format("{} is still stuck in the kernel", names_of(journal.stuck)))
+      .advise("end the processes that use it, or: sudo reboot");
+}
+
+Result<BindResult> recover(const sys::Host& host, const PciAddress& first, const Effects& effects) {
+  GANTRY_TRY(const auto lock, lock_state(host));
+  GANTRY_TRY(const auto journals, read_journals(host));
+  const auto found = std::find_if(journals.begin(), journals.end(), [&](const Journal& journal) {
+    return !journal.targets.empty() && journal.targets.front() == first;
+  });
+  if (found == journals.end())
+    return Error(Errc::NotFound, fmt::format("no work on {} is unfinished", first.sysfs()));
+  BindResult result;
+  GANTRY_CHECK(recover_one(host, *found, effects, result));
+  return result;
 }
 
 Result<BindResult> recover(const sys::Host& host, const Effects& effects) {

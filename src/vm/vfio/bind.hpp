@@ -24,6 +24,7 @@ struct BindResult {
   std::vector<model::PciAddress> targets;
   std::vector<std::string> done;  // the steps, as sentences; empty if there was nothing to do
   std::vector<std::string> notes;
+  bool taken_back = false;  // recover: the GPUs have their old drivers again
   bool changed() const { return !done.empty(); }
 };
 
@@ -42,6 +43,11 @@ Result<BindResult> release(const sys::Host& host, const std::vector<model::PciAd
 // After a crash: goes on with the work that had begun if every function has left its old driver,
 // takes it back otherwise. Does nothing if no work is unfinished.
 Result<BindResult> recover(const sys::Host& host, const Effects& effects);
+// The same for the work that began with this GPU. NotFound if there is none.
+Result<BindResult> recover(const sys::Host& host, const model::PciAddress& first,
+                           const Effects& effects);
+// Busy while a write of this work is still in the kernel: nothing can be recovered before.
+Status check_recoverable(const sys::Host& host, const Journal& journal);
 
 // The error that says why a plan cannot be carried out; success if it can.
 Status check_plan(const sys::Host& host, const Plan& plan);

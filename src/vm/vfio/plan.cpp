@@ -13,7 +13,7 @@ namespace {
 
 using model::PciAddress;
 
-constexpr std::array<std::string_view, 21> kCodeNames = {
+constexpr std::array<std::string_view, 22> kCodeNames = {
     "gone",
     "not-nvidia",
     "vendor-vfio",
@@ -29,6 +29,7 @@ constexpr std::array<std::string_view, 21> kCodeNames = {
     "display",
     "mig-instances",
     "vfs-enabled",
+    "has-vgpus",
     "unfinished",
     "stuck",
     "in-use",

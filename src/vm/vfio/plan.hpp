@@ -40,6 +40,7 @@ enum class FindingCode : std::uint8_t {
   Display,
   MigInstances,
   VfsEnabled,
+  HasVgpus,
   Unfinished,
   Stuck,
   InUse,

@@ -119,6 +119,12 @@ void Findings::check_use(const pci::Function& gpu) {
                       "nvidia-smi -i {0} -mig 0",
                       name));
   }
+  if (gpu.mdevs > 0) {
+    block(FindingCode::HasVgpus, gpu.address,
+          fmt::format("{} has {} vGPU{}, which would vanish with its driver", name, gpu.mdevs,
+                      gpu.mdevs == 1 ? "" : "s"),
+          fmt::format("gantry vgpu remove --all --gpu {}", name));
+  }
   if (gpu.sriov && gpu.sriov->num_vfs > 0) {
     block(FindingCode::VfsEnabled, gpu.address,
           fmt::format("{} has {} virtual function{} enabled, which vGPUs use", name,

@@ -171,6 +171,19 @@ TEST(Plan, DisplayMigAndVirtualFunctionsAreRefused) {
               found(FindingCode::MigInstances, "in MIG mode", "nvidia-smi -i 0000:3b:00.0 -mig 0"));
 }
 
+// Mediated devices on the GPU itself, as a T4 has them: no virtual function tells of them.
+TEST(Plan, VgpusWouldVanishWithTheDriver) {
+  TestHost machine;
+  machine.tree().link(std::string("sys/devices/pci0000:00/") + kGpu +
+                          "/83b8f4f2-509f-482f-8c1e-e6bfe0fa1001/mdev_type",
+                      "../mdev_supported_types/nvidia-222");
+  machine.tree().directory(std::string("sys/devices/pci0000:00/") + kGpu +
+                           "/mdev_supported_types/nvidia-222");
+  EXPECT_THAT(plan_of(machine).findings,
+              found(FindingCode::HasVgpus, "has 1 vGPU, which would vanish",
+                    "gantry vgpu remove --all --gpu 0000:3b:00.0"));
+}
+
 TEST(Plan, AVirtualFunctionGoesAloneUnlessTheDriverGivesItToVfio) {
   TestHost machine;
   machine.add({.address = "0000:3b:00.4", .device = "0x2238", .driver = "", .group = 40});

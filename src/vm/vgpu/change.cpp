@@ -66,6 +66,19 @@ bool is_of_others(const Step& failed, const Error& cause) {
          (cause.sys_errno() == EEXIST || cause.sys_errno() == EBUSY);
 }
 
+Error with_code(Errc code, const Error& error) {
+  return Error(code, error.cause()).advise(error.remedy());
+}
+
+// A write that did not return may still act later, so Timeout stays.
+Error undone(const Error& error) {
+  return error.code() == Errc::Internal ? with_code(Errc::Denied, error) : error;
+}
+
+Error left_in_between(const Error& error) {
+  return error.code() == Errc::Timeout ? error : with_code(Errc::Internal, error);
+}
+
 class Change {
  public:
   Change(const sys::Host& host, std::string command, const Actions& actions,
@@ -146,7 +159,8 @@ class Change {
   }
 
   // Back to what was before. A change that had already been interrupted has no good state to go
-  // back to: its journal stays, and the next apply or restore mends it.
+  // back to: its journal stays, and the next apply or restore mends it. The code tells the caller
+  // how it ended: Internal or Timeout if something is left in between.
   Error give_up(const Situation& now, const Plan& plan, Error cause) {
     std::vector<Step> done;
     for (const auto& step : report_.steps) {
@@ -160,9 +174,9 @@ class Change {
     if (failed.empty() && !now.interrupted) {
       auto stored = store(now.intent);
       if (stored.ok()) stored = actions_.erase(kJournalPath);
-      if (stored.ok()) return std::move(cause).in("all is as it was before");
+      if (stored.ok()) return undone(cause).in("all is as it was before");
     }
-    return std::move(cause)
+    return left_in_between(cause)
         .in(failed.empty()
                 ? "the change is not complete"
                 : fmt::format("the change could not be undone ({})", fmt::join(failed, "; ")))
