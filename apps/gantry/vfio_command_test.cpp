@@ -107,8 +107,9 @@ TEST(VfioBind, NamesTheProcessThatUsesTheGpu) {
   machine.link("/proc/4711/fd/5", "/dev/nvidia0");
   const auto run = vfio(machine, {"bind", kHosts});
   EXPECT_EQ(run.status, 1);
-  EXPECT_THAT(run.err, AllOf(HasSubstr("0000:84:00.0 is in use"),
-                             HasSubstr("pid 4711 (python3 train.py) has /dev/nvidia0 open")));
+  EXPECT_THAT(run.err, AllOf(HasSubstr("0000:84:00.0 is held by process 4711 (python3 train.py) "
+                                       "with /dev/nvidia0 open"),
+                             HasSubstr("--drain")));
   EXPECT_EQ(driver_of(machine, kHosts), "nvidia");
 }
 

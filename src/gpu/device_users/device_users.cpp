@@ -14,6 +14,9 @@ namespace gantry::device_users {
 namespace {
 
 constexpr std::size_t kCgroupLimit = std::size_t{64} << 10U;
+constexpr std::size_t kCommandLimit = std::size_t{4}
+                                      << 20U;  // more than the kernel allows by default
+constexpr std::size_t kShownLine = 80;
 
 void add_names(const sys::Host& host, const std::string& directory, std::string_view prefix,
                std::vector<std::string>& nodes) {
@@ -41,10 +44,29 @@ Result<std::string> open_node(const sys::Host& host, std::string_view process,
   return std::string();
 }
 
+std::string command_line(const sys::Host& host, std::uint32_t pid) {
+  auto line = host.read(fmt::format("/proc/{}/cmdline", pid), kCommandLimit).value_or("");
+  while (!line.empty() && line.back() == '\0') line.pop_back();
+  std::replace(line.begin(), line.end(), '\0', ' ');
+  return line.size() <= kShownLine ? line : line.substr(0, kShownLine - 3) + "...";
+}
+
+// "4711 (name) S 1 ...": the name may contain any character, so its end is the last ")".
+std::uint32_t parent_of(const sys::Host& host, std::uint32_t pid) {
+  const auto stat = host.read(fmt::format("/proc/{}/stat", pid), kCgroupLimit).value_or("");
+  const auto end = stat.rfind(") ");
+  if (end == std::string::npos) return 0;
+  const auto fields = split(std::string_view(stat).substr(end + 2), ' ');
+  const auto parent = fields.size() > 1 ? parse_u64(fields[1]) : std::nullopt;
+  return parent && *parent <= UINT32_MAX ? static_cast<std::uint32_t>(*parent) : 0;
+}
+
 DeviceUser user_of(const sys::Host& host, std::uint32_t pid, std::string node) {
   const auto cgroup = host.read(fmt::format("/proc/{}/cgroup", pid), kCgroupLimit);
   return {.pid = pid,
+          .parent = parent_of(host, pid),
           .command = host.read_value(fmt::format("/proc/{}/comm", pid)).value_or(""),
+          .line = command_line(host, pid),
           .pod_uid = cgroup.ok() ? nvml_child::parse_cgroup_owner(*cgroup).pod_uid : "",
           .node = std::move(node)};
 }
@@ -53,7 +75,8 @@ DeviceUser user_of(const sys::Host& host, std::uint32_t pid, std::string node) {
 
 std::string describe(const DeviceUser& user) {
   auto text = fmt::format("process {}", user.pid);
-  if (!user.command.empty()) text += fmt::format(" ({})", printable(user.command));
+  const auto& shown = user.line.empty() ? user.command : user.line;
+  if (!shown.empty()) text += fmt::format(" ({})", printable(shown));
   if (!user.pod_uid.empty()) text += fmt::format(" of pod {}", printable(user.pod_uid));
   return text + fmt::format(" with {} open", user.node);
 }

@@ -15,13 +15,15 @@ namespace gantry::device_users {
 
 struct DeviceUser {
   std::uint32_t pid = 0;
-  std::string command;  // the name of the process, at most 15 bytes; "" if it is unknown
-  std::string pod_uid;  // "" if it is in no pod
-  std::string node;     // "/dev/nvidia0"
+  std::uint32_t parent = 0;  // 0 if it is unknown
+  std::string command;       // the name of the process, at most 15 bytes; "" if it is unknown
+  std::string line;          // the beginning of its command line; "" if it is unknown
+  std::string pod_uid;       // "" if it is in no pod
+  std::string node;          // "/dev/nvidia0"
   bool operator==(const DeviceUser&) const = default;
 };
 
-// "process 4711 (python3) of pod 6f9c1d1e-... with /dev/nvidia0 open"
+// "process 4711 (python3 train.py) of pod 6f9c1d1e-... with /dev/nvidia0 open"
 std::string describe(const DeviceUser& user);
 
 // The nodes of one GPU: /dev/nvidiaN, its DRM nodes, and those of VFIO: the group and the device.

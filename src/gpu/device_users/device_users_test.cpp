@@ -57,6 +57,16 @@ TEST(DeviceUsers, AreThoseWithANodeOpen) {
             "open");
 }
 
+TEST(DeviceUsers, AreShownWithTheirCommandLine) {
+  BusyMachine machine;
+  machine.add_process(4711, "python3", "/dev/nvidia3");
+  machine.tree.file("proc/4711/cmdline", std::string_view("python3\0train.py\0", 17));
+  EXPECT_EQ(describe(find_users(machine.tree.host(), used_gpu)->front()),
+            "process 4711 (python3 train.py) with /dev/nvidia3 open");
+  machine.tree.file("proc/4711/cmdline", std::string(5000, 'x'));
+  EXPECT_EQ(find_users(machine.tree.host(), used_gpu)->front().line, std::string(77, 'x') + "...");
+}
+
 TEST(DeviceUsers, OfAGpuWithoutNodesAreNone) {
   const BusyMachine machine;
   EXPECT_THAT(*find_users(machine.tree.host(), {.bus = 0x77}), IsEmpty());

@@ -33,10 +33,8 @@ bool is_of(const std::string& id, const model::GpuUuid& uuid) {
   return !uuid.text.empty() && id.starts_with(uuid.text);
 }
 
-void add_shares(const sys::Host& host, const model::GpuUuid& uuid, std::vector<std::string>& all) {
-  auto daemon = daemon::Client::connect(host);
-  if (!daemon.ok()) return;  // it is not running: there are no shares
-  const auto shares = daemon->list();
+void add_shares(daemon::Client& daemon, const model::GpuUuid& uuid, std::vector<std::string>& all) {
+  const auto shares = daemon.list();
   if (!shares.ok()) return;
   for (const auto& state : *shares) {
     const auto on_gpu = [&](const daemon::GpuState& gpu) { return gpu.uuid == uuid; };
@@ -87,11 +85,15 @@ Result<std::vector<std::string>> processes_and_shares(const sys::Host& host,
                                                       const model::PciAddress& gpu,
                                                       std::span<const std::string> yielding) {
   GANTRY_TRY(const auto users, device_users::find_users(host, gpu));
+  auto daemon = daemon::Client::connect(host);  // unless it runs, there are no shares
+  const auto daemon_pid = daemon.ok() ? daemon->daemon_pid() : 0;
   std::vector<std::string> all;
   for (const auto& user : users) {
-    if (!yields(user, yielding)) all.push_back(describe(user));
+    // The share daemon's NVML process ends before the act: see QuietShareDaemon.
+    const bool of_daemon = daemon_pid > 0 && user.parent == static_cast<std::uint32_t>(daemon_pid);
+    if (!of_daemon && !yields(user, yielding)) all.push_back(describe(user));
   }
-  add_shares(host, uuid_of(host, gpu), all);
+  if (daemon.ok()) add_shares(*daemon, uuid_of(host, gpu), all);
   return all;
 }
 

@@ -6,6 +6,7 @@
 #include "node/owner_lease/lease_socket.hpp"
 #include "node/owner_lease/local_usage.hpp"
 #include "node/owner_lease/protocol.hpp"
+#include "node/owner_lease/quiet_share_daemon.hpp"
 
 #include <fmt/format.h>
 
@@ -114,12 +115,19 @@ Status settle_anywhere(const sys::Host& host, int agent, const OwnerIntent& inte
   return settle_elsewhere(host, intent, outcome);
 }
 
+// Without any process of ours on the GPU.
+Status act_quietly(const sys::Host& host, const model::PciAddress& gpu,
+                   const std::function<Status()>& act) {
+  GANTRY_TRY(const auto quiet, QuietShareDaemon::ask(host, gpu));
+  return act();
+}
+
 Status change_with_agent(const sys::Host& host, int agent, const ownership::OwnerChange& change,
                          const LeaseOptions& options, const std::function<Status()>& act) {
   GANTRY_TRY(const auto lock, ownership::ChangeLock::take(host, change.gpu));
   const auto intent = ownership::intent_of(change);
   GANTRY_CHECK(wait_for_lease(agent, intent, options));
-  auto acted = act();
+  auto acted = act_quietly(host, change.gpu, act);
   const auto settled = settle_anywhere(host, agent, intent, ownership::outcome_of(acted));
   if (!acted.ok()) return acted;
   if (settled.ok()) return {};
@@ -191,7 +199,8 @@ Status with_ownership(const sys::Host& host, const ownership::OwnerChange& chang
   if (agent.error().code() != Errc::NotFound)
     return Error(agent.error()).in("asking the agent for the GPU");
   GANTRY_TRY(const auto usage, wait_for_users(host, change, options));
-  return ownership::change_owner(host, change, usage, act);
+  return ownership::change_owner(host, change, usage,
+                                 [&] { return act_quietly(host, change.gpu, act); });
 }
 
 }  // namespace gantry::owner_lease

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vm/vfio/plan.hpp"
 
+#include "base/core/text.hpp"
+#include "gpu/nvml_child/nvml_child.hpp"
 #include "vm/vfio/plan_internal.hpp"
 
 #include <fmt/format.h>
@@ -88,6 +90,7 @@ void add_nodes(const MachineState& state, Plan& plan) {
 }
 
 void add_holder(const MachineState& state, const Holder& holder, Plan& plan) {
+  if (is_own_sensor(holder)) return;
   if (is_persistence_daemon(holder)) {
     for (const auto& target : plan.targets) {
       const auto* gpu = state.driver_gpu(target);
@@ -172,6 +175,11 @@ std::vector<const pci::Function*> blocking_members(const pci::Bus& bus, int grou
     if (!harmless) found.push_back(function);
   }
   return found;
+}
+
+bool is_own_sensor(const Holder& holder) {
+  const auto words = split(holder.command, ' ');
+  return words.size() > 1 && words[1] == nvml_child::kChildCommand;
 }
 
 bool is_persistence_daemon(const Holder& holder) {

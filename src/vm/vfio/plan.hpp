@@ -99,7 +99,9 @@ std::vector<const pci::Function*> functions_of_card(const pci::Bus& bus,
 std::vector<const pci::Function*> blocking_members(const pci::Bus& bus, int group,
                                                    const std::vector<model::PciAddress>& bound);
 
-// Holders that Gantry itself can stop: they only watch or keep GPUs.
+// Holders that Gantry itself can stop: they only watch or keep GPUs. Its own NVML processes, of the
+// agent and the share daemon, end when the owner of the GPU changes.
+bool is_own_sensor(const Holder& holder);
 bool is_persistence_daemon(const Holder& holder);
 bool is_dcgm_service(const Holder& holder);
 

@@ -158,6 +158,15 @@ TEST(Plan, PersistenceAndDcgmAreStoppedInsteadOfRefused) {
   EXPECT_THAT(plan.services, ElementsAre("nvidia-dcgm.service"));
 }
 
+TEST(Plan, OurOwnNvmlProcessesAreNotInTheWay) {
+  TestHost machine;
+  machine.process(950, "gantry", "/dev/nvidia0");
+  machine.file("proc/950/cmdline", std::string_view("/proc/self/exe\0sensor-child\0/\0", 30));
+  EXPECT_FALSE(plan_of(machine).in_use());
+  machine.file("proc/950/cmdline", std::string_view("gantry\0list\0", 12));
+  EXPECT_TRUE(plan_of(machine).in_use());
+}
+
 TEST(Plan, DisplayMigAndVirtualFunctionsAreRefused) {
   TestHost machine;
   const std::string gpu = std::string("sys/devices/pci0000:00/") + kGpu;
