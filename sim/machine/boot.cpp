@@ -58,11 +58,13 @@ void add_disk(Arguments& out, const std::string& path) {
            "virtio-blk-pci,bus=pcie.0,drive=changes,serial=gantry-changes"});
 }
 
-// One CPU and an equal part of the memory for each NUMA node.
+// One CPU and an equal part of the memory for each NUMA node. The kernel warns if CPUs of one
+// socket are on two nodes.
 void add_memory(Arguments& out, const Machine& machine, std::uint32_t memory_mib) {
   const auto nodes = machine.numa.size() > 1 ? machine.numa.size() : 1;
   const auto each = memory_mib / nodes;
-  out.add({"-smp", fmt::to_string(nodes), "-m", fmt::format("{}M", each * nodes)});
+  out.add({"-smp", nodes == 1 ? "1" : fmt::format("{0},sockets={0}", nodes), "-m",
+           fmt::format("{}M", each * nodes)});
   if (nodes == 1) return;
   for (std::size_t i = 0; i < nodes; ++i) {
     out.add({"-object", fmt::format("memory-backend-ram,id=memory{},size={}M", i, each), "-numa",
@@ -97,8 +99,7 @@ Result<BootPlan> plan_boot(const Machine& machine, const BootOptions& options) {
   out.add_value("run", options.script);
   std::string parameters = "console=ttyS0 panic=-1 quiet intel_iommu=on";
   if (!options.kernel_parameters.empty()) parameters += ' ' + options.kernel_parameters;
-  out.add(
-      {"-kernel", kernel + "/vmlinux", "-initrd", kernel + "/initrd", "-append", parameters});
+  out.add({"-kernel", kernel + "/vmlinux", "-initrd", kernel + "/initrd", "-append", parameters});
   out.all.insert(out.all.end(), options.more.begin(), options.more.end());
   plan.qemu = std::move(out.all);
   for (const auto& gpu : machine.gpus)

@@ -71,7 +71,8 @@ std::string endpoint_arguments(const PciFunction& f, std::uint32_t divisor) {
       f.subsystem_device);
   text += bar_arguments(f, divisor);
   if (!contains(f.reset_method, "flr")) text += ",flr=off";
-  if (const auto serial = serial_number(f.serial)) text += fmt::format(",serial-number={}", *serial);
+  if (const auto serial = serial_number(f.serial))
+    text += fmt::format(",serial-number={}", *serial);
   if (f.vfs != 0)
     text += fmt::format(",vfs={},vf-device-id=0x{:04x},vf-offset={},vf-stride={}", f.vfs,
                         f.vf_device, f.vf_offset, f.vf_stride);
