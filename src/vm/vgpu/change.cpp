@@ -161,7 +161,7 @@ class Change {
   // Back to what was before. A change that had already been interrupted has no good state to go
   // back to: its journal stays, and the next apply or restore mends it. The code tells the caller
   // how it ended: Internal or Timeout if something is left in between.
-  Error give_up(const Situation& now, const Plan& plan, Error cause) {
+  Error give_up(const Situation& now, const Plan& plan, const Error& cause) {
     std::vector<Step> done;
     for (const auto& step : report_.steps) {
       const bool ours = std::find(plan.steps.begin(), plan.steps.end(), step) != plan.steps.end();
