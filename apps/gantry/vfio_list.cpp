@@ -39,6 +39,7 @@ std::vector<GpuRow> gpu_rows(const sys::Host& host, const vfio::MachineState& st
   std::vector<GpuRow> rows;
   for (const auto& function : state.bus.functions) {
     if (!function.is_gpu() && !function.is_nvswitch()) continue;
+    if (function.physfn) continue;  // a virtual function is a vGPU's: `gantry vgpu list` shows it
     GpuRow row{.function = &function,
                .plan = vfio::plan_passthrough(state, {.targets = {function.address}}),
                .holders = {},

@@ -91,6 +91,8 @@ void OwnerRequests::find_processes(const model::PciAddress& gpu, const Programs&
 void OwnerRequests::found_processes(const model::PciAddress& gpu,
                                     Result<std::vector<std::string>> holders,
                                     const LeaseServer::UsageFound& found) {
+  // An agent in a pod may not see the processes of the host. The command does, and looks itself.
+  if (!holders.ok() && holders.error().code() == Errc::Denied) holders = std::vector<std::string>{};
   if (!holders.ok() || !holders->empty()) use_again(gpu);  // watch the GPUs while we wait
   if (!holders.ok()) return found(std::move(holders).error());
   found(ownership::GpuUsage{.withdrawn = true, .holders = *std::move(holders)});

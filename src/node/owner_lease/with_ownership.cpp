@@ -65,6 +65,21 @@ Result<GpuUsage> wait_for_users(const sys::Host& host, const ownership::OwnerCha
   }
 }
 
+// With an agent's lease: the agent may not see every process of the machine.
+Status wait_for_processes(const sys::Host& host, const ownership::OwnerChange& change,
+                          const LeaseOptions& options) {
+  ProgressReporter progress(options);
+  for (const auto until = Clock::now() + options.wait;;) {
+    GANTRY_TRY(const auto holders, processes_and_shares(host, change.gpu, options.yielding));
+    if (holders.empty()) return {};
+    if (Clock::now() >= until)
+      return Error(Errc::Busy,
+                   fmt::format("{} is held by {}", change.gpu.sysfs(), holders.front()));
+    progress.say(fmt::format("waiting for {}", holders.front()));
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
 // Until the agent grants the lease.
 Status wait_for_lease(int socket, const OwnerIntent& intent, const LeaseOptions& options) {
   GANTRY_CHECK(send(socket, to_json(OwnerRequest{.kind = OwnerRequest::Kind::Lease,
@@ -127,7 +142,8 @@ Status change_with_agent(const sys::Host& host, int agent, const ownership::Owne
   GANTRY_TRY(const auto lock, ownership::ChangeLock::take(host, change.gpu));
   const auto intent = ownership::intent_of(change);
   GANTRY_CHECK(wait_for_lease(agent, intent, options));
-  auto acted = act_quietly(host, change.gpu, act);
+  auto acted = wait_for_processes(host, change, options);
+  if (acted.ok()) acted = act_quietly(host, change.gpu, act);
   const auto settled = settle_anywhere(host, agent, intent, ownership::outcome_of(acted));
   if (!acted.ok()) return acted;
   if (settled.ok()) return {};

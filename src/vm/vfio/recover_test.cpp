@@ -20,6 +20,7 @@ using test_host::Killed;
 using test_host::kSound;
 using test_host::recover_gpu;
 using test_host::release_gpu;
+using test_host::scripted_effects;
 using test_host::Script;
 using test_host::TestHost;
 using testing::AllOf;
@@ -169,6 +170,22 @@ TEST(Recover, AfterAKillBeforeEveryEffectOfRelease) {
 }
 TEST(Recover, AfterAKillAfterEveryEffectOfRelease) {
   kill_everywhere(Fault::KillAfter, true);
+}
+
+TEST(Recover, OfOneGpuSaysWhetherItWasTakenBack) {
+  TestHost machine;
+  Script script;
+  const auto host = machine.host();
+  const auto none = recover(host, at(kGpu), scripted_effects(host, script));
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code(), Errc::NotFound);
+
+  Script killed{.fault_at = 3, .fault = Fault::KillAfter};
+  EXPECT_THROW(static_cast<void>(bind_gpu(machine, killed).ok()), Killed);
+  const auto back = recover(host, at(kGpu), scripted_effects(host, script));
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  EXPECT_TRUE(back->taken_back);
+  EXPECT_EQ(machine.driver(kGpu), "nvidia");
 }
 
 TEST(Recover, WithoutAJournalDoesNothing) {
