@@ -97,7 +97,8 @@ Result<BootPlan> plan_boot(const Machine& machine, const BootOptions& options) {
   out.add_value("machine", plan.description);
   out.add_value("modules", boot_modules(machine));
   out.add_value("run", options.script);
-  std::string parameters = "console=ttyS0 panic=-1 quiet intel_iommu=on";
+  // On a busy machine QEMU's timer may come too late for the kernel's check of it, which panics.
+  std::string parameters = "console=ttyS0 panic=-1 quiet no_timer_check intel_iommu=on";
   if (!options.kernel_parameters.empty()) parameters += ' ' + options.kernel_parameters;
   out.add({"-kernel", kernel + "/vmlinux", "-initrd", kernel + "/initrd", "-append", parameters});
   out.all.insert(out.all.end(), options.more.begin(), options.more.end());

@@ -130,7 +130,7 @@ make_nodes() {
 hold_file() {
   (exec 7<"$1" && exec sleep 1000) &
   holder=$!
-  within 5 has_open "$holder" "$1"
+  within 20 has_open "$holder" "$1"
 }
 has_open() { readlink /proc/"$1"/fd/* 2>/dev/null | grep -qxF "$2"; }
 release_file() {
