@@ -179,6 +179,17 @@ void add_sim_boot(CLI::App& sim, Context& context, Action& chosen) {
                    "Shell script that the virtual machine runs instead of a shell; then it ends")
       ->type_name("FILE")
       ->transform(absolute_path());
+  command->add_flag("!--no-iommu", flags->boot.iommu, "Boot a machine that has no IOMMU");
+  command
+      ->add_option("--append", flags->boot.kernel_parameters,
+                   "Further parameters of the kernel, such as intel_iommu=off")
+      ->type_name("TEXT");
+  command
+      ->add_option("--disk", flags->boot.disk,
+                   "Keep the machine's changes in this file, which has an ext4 file system")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile.description(""))
+      ->transform(absolute_path());
   command->add_flag("--print", flags->print, "Print QEMU's command line and do not start it");
   command->add_flag("--json", context.json, "With --print: print JSON");
   command->add_option("qemu", flags->boot.more, "Further arguments of QEMU, after --")
@@ -187,6 +198,8 @@ void add_sim_boot(CLI::App& sim, Context& context, Action& chosen) {
                "  gantry sim boot h200x8                       # Ctrl-d ends it\n"
                "  gantry sim boot t4x4 --kernel 6.12 --memory 2048\n"
                "  gantry sim boot h200x8 --print\n"
+               "  truncate -s 1G changes.img && mkfs.ext4 -q changes.img\n"
+               "  gantry sim boot t4x4 --disk changes.img      # again: the changes are there\n"
                "  gantry sim boot vfio -- -monitor unix:/tmp/monitor,server,nowait\n");
   command->callback([=, &chosen] { chosen = [=](Context& c) { return boot_machine(*flags, c); }; });
 }

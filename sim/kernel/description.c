@@ -15,10 +15,9 @@
 #include "simulated.h"
 
 #include <linux/ctype.h>
-#include <linux/kernel_read_file.h>
+#include <linux/fs.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/vmalloc.h>
 
 #define MAX_FILE_SIZE (64 * 1024)
 
@@ -102,10 +101,24 @@ static int read_text(struct sim_description* out, char* text) {
   return 0;
 }
 
+/* Not with kernel_read_file(): security modules want to know what it reads, and this is nothing
+ * that they know. `text` has MAX_FILE_SIZE + 1 bytes, all zero. */
+static int read_file(const char* path, char* text) {
+  struct file* file = filp_open(path, O_RDONLY, 0);
+  loff_t at = 0;
+  ssize_t got;
+
+  if (IS_ERR(file)) return PTR_ERR(file);
+  do {
+    got = kernel_read(file, text + at, MAX_FILE_SIZE + 1 - at, &at);
+  } while (got > 0 && at <= MAX_FILE_SIZE);
+  filp_close(file, NULL);
+  if (got < 0) return got;
+  return at > MAX_FILE_SIZE ? -EFBIG : 0;
+}
+
 int sim_read_description(const char* path, struct sim_description* out) {
-  void* data = NULL;
   char* text;
-  ssize_t size;
   int rc;
 
   memset(out, 0, sizeof(*out));
@@ -113,16 +126,11 @@ int sim_read_description(const char* path, struct sim_description* out) {
   out->gpus = kvcalloc(SIM_MAX_GPUS, sizeof(*out->gpus), GFP_KERNEL);
   if (!out->gpus) return -ENOMEM;
   if (!path || *path == '\0') return 0;
-  size = kernel_read_file_from_path_initns(path, 0, &data, MAX_FILE_SIZE, NULL, READING_UNKNOWN);
-  if (size < 0) {
-    pr_err("nvidia: cannot read the machine's description %s: error %zd\n", path, size);
-    sim_free_description(out);
-    return size;
-  }
-  text = kmemdup_nul(data, size, GFP_KERNEL);
-  vfree(data);
-  rc = text ? read_text(out, text) : -ENOMEM;
-  kfree(text);
+  text = kvzalloc(MAX_FILE_SIZE + 1, GFP_KERNEL);
+  rc = text ? read_file(path, text) : -ENOMEM;
+  if (rc) pr_err("nvidia: cannot read the machine's description %s: error %d\n", path, rc);
+  if (!rc) rc = read_text(out, text);
+  kvfree(text);
   if (rc) sim_free_description(out);
   return rc;
 }

@@ -11,15 +11,15 @@ namespace gantry::sim {
 namespace {
 
 // The characters that separate values for QEMU, for the loader and for the kernel's overlay.
-Status check_parts_path(const std::string& path) {
+Status check_path(const std::string& path, std::string_view flag) {
   if (!path.starts_with("/"))
     return Error(Errc::Invalid, fmt::format("\"{}\" is not an absolute path", path));
   const auto at = path.find_first_of(" \t\n:,\\");
   if (at == std::string::npos) return {};
   return Error(Errc::Invalid,
-               fmt::format("the path {} contains '{}', which LD_PRELOAD or the kernel would take "
-                           "for a separator; use another --parts directory",
-                           path, path[at]));
+               fmt::format("the path {} contains '{}', which QEMU, LD_PRELOAD or the kernel would "
+                           "take for a separator; use another path for {}",
+                           path, path[at], flag));
 }
 
 std::string twice_each_comma(std::string_view text) {
@@ -52,11 +52,19 @@ void add_files(Arguments& out, std::string_view name, std::string_view path) {
            fmt::format("virtio-9p-pci,bus=pcie.0,fsdev={0},mount_tag=gantry-{0}", name)});
 }
 
-// One CPU and an equal part of the memory for each NUMA node.
+// The host puts the changes of its root file system there (sim/host/init).
+void add_disk(Arguments& out, const std::string& path) {
+  out.add({"-drive", fmt::format("if=none,id=changes,format=raw,file={}", path), "-device",
+           "virtio-blk-pci,bus=pcie.0,drive=changes,serial=gantry-changes"});
+}
+
+// One CPU and an equal part of the memory for each NUMA node. The kernel warns if CPUs of one
+// socket are on two nodes.
 void add_memory(Arguments& out, const Machine& machine, std::uint32_t memory_mib) {
   const auto nodes = machine.numa.size() > 1 ? machine.numa.size() : 1;
   const auto each = memory_mib / nodes;
-  out.add({"-smp", fmt::to_string(nodes), "-m", fmt::format("{}M", each * nodes)});
+  out.add({"-smp", nodes == 1 ? "1" : fmt::format("{0},sockets={0}", nodes), "-m",
+           fmt::format("{}M", each * nodes)});
   if (nodes == 1) return;
   for (std::size_t i = 0; i < nodes; ++i) {
     out.add({"-object", fmt::format("memory-backend-ram,id=memory{},size={}M", i, each), "-numa",
@@ -67,7 +75,8 @@ void add_memory(Arguments& out, const Machine& machine, std::uint32_t memory_mib
 }  // namespace
 
 Result<BootPlan> plan_boot(const Machine& machine, const BootOptions& options) {
-  GANTRY_CHECK(check_parts_path(options.parts));
+  GANTRY_CHECK(check_path(options.parts, "--parts"));
+  if (!options.disk.empty()) GANTRY_CHECK(check_path(options.disk, "--disk"));
   GANTRY_TRY(const auto buses, boot_topology(machine));
   const auto addresses = boot_addresses(buses);
   const auto kernel = fmt::format("{}/{}", options.parts, options.kernel);
@@ -79,16 +88,19 @@ Result<BootPlan> plan_boot(const Machine& machine, const BootOptions& options) {
   out.add({"qemu-system-x86_64", "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu",
            options.cpu, "-nographic", "-no-reboot", "-net", "none", "-vga", "none"});
   add_memory(out, machine, options.memory_mib);
-  out.add({"-device", "intel-iommu,intremap=on,caching-mode=on"});
+  if (options.iommu) out.add({"-device", "intel-iommu,intremap=on,caching-mode=on"});
   auto devices = boot_devices(buses, options.bar_divisor);
   out.all.insert(out.all.end(), devices.begin(), devices.end());
   add_files(out, "root", "/");
   add_files(out, "layer", kernel + "/root");
+  if (!options.disk.empty()) add_disk(out, options.disk);
   out.add_value("machine", plan.description);
   out.add_value("modules", boot_modules(machine));
   out.add_value("run", options.script);
-  out.add({"-kernel", kernel + "/vmlinux", "-initrd", kernel + "/initrd", "-append",
-           "console=ttyS0 panic=-1 quiet intel_iommu=on"});
+  // On a busy machine QEMU's timer may come too late for the kernel's check of it, which panics.
+  std::string parameters = "console=ttyS0 panic=-1 quiet no_timer_check intel_iommu=on";
+  if (!options.kernel_parameters.empty()) parameters += ' ' + options.kernel_parameters;
+  out.add({"-kernel", kernel + "/vmlinux", "-initrd", kernel + "/initrd", "-append", parameters});
   out.all.insert(out.all.end(), options.more.begin(), options.more.end());
   plan.qemu = std::move(out.all);
   for (const auto& gpu : machine.gpus)

@@ -23,6 +23,9 @@ struct BootOptions {
   std::uint32_t memory_mib = 1024;
   std::string cpu = "qemu64";
   std::uint32_t bar_divisor = kBarDivisor;
+  bool iommu = true;
+  std::string kernel_parameters = {};  // further ones, such as intel_iommu=off
+  std::string disk = {};    // an ext4 file system for all changes; "" = they are lost at the end
   std::string script = {};  // shell commands that the host runs; "" = a shell for a person
   std::vector<std::string> more = {};  // further arguments of QEMU
 };

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <set>
 
 namespace gantry::sim {
@@ -51,6 +52,17 @@ std::string bar_arguments(const PciFunction& function, std::uint32_t divisor) {
   return wide == 0 ? text : text + fmt::format(",wide-bars=0x{:x}", wide);
 }
 
+// "04-56-14-49-d9-2d-b0-48" as the number that configuration space has.
+std::optional<std::string> serial_number(std::string_view serial) {
+  std::string digits;
+  for (const char c : serial) {
+    if (c != '-') digits += c;
+  }
+  const bool valid = digits.size() == 16 && parse_u64(digits, 16).has_value();
+  if (!valid) return std::nullopt;
+  return "0x" + digits;
+}
+
 std::string endpoint_arguments(const PciFunction& f, std::uint32_t divisor) {
   auto text = fmt::format(
       ",vendor-id=0x{:04x},device-id=0x{:04x},class-id=0x{:04x},prog-if=0x{:x},revision=0x{:x}"
@@ -59,6 +71,8 @@ std::string endpoint_arguments(const PciFunction& f, std::uint32_t divisor) {
       f.subsystem_device);
   text += bar_arguments(f, divisor);
   if (!contains(f.reset_method, "flr")) text += ",flr=off";
+  if (const auto serial = serial_number(f.serial))
+    text += fmt::format(",serial-number={}", *serial);
   if (f.vfs != 0)
     text += fmt::format(",vfs={},vf-device-id=0x{:04x},vf-offset={},vf-stride={}", f.vfs,
                         f.vf_device, f.vf_offset, f.vf_stride);

@@ -123,6 +123,29 @@ TEST(Boot, ReservesRoomForVfs) {
   EXPECT_THAT(devices(plan_of("h200x8"), "pcie-root-port"), Each(Not(HasSubstr("reserve"))));
 }
 
+TEST(Boot, TellsSerialNumbersAsConfigurationSpaceHasThem) {
+  EXPECT_THAT(devices(plan_of("h200"), "gantry-gpu").front(),
+              HasSubstr(",serial-number=0x04561449d92db048"));
+  EXPECT_THAT(devices(plan_of("t4x4"), "gantry-gpu"), Each(Not(HasSubstr("serial-number"))));
+}
+
+TEST(Boot, CanLeaveOutTheIommu) {
+  EXPECT_FALSE(devices(plan_of("h200"), "intel-iommu").empty());
+  EXPECT_TRUE(devices(plan_of("h200", {.iommu = false}), "intel-iommu").empty());
+}
+
+TEST(Boot, AddsParametersOfTheKernelAfterItsOwn) {
+  EXPECT_THAT(plan_of("h200", {.kernel_parameters = "intel_iommu=off"}).qemu,
+              ::testing::Contains(::testing::EndsWith(" intel_iommu=on intel_iommu=off")));
+}
+
+TEST(Boot, KeepsChangesOnADisk) {
+  const auto plan = plan_of("h200", {.disk = "/my/disk"});
+  EXPECT_THAT(plan.qemu, ::testing::Contains("if=none,id=changes,format=raw,file=/my/disk"));
+  EXPECT_EQ(devices(plan, "virtio-blk-pci").size(), 1U);
+  EXPECT_TRUE(devices(plan_of("h200"), "virtio-blk-pci").empty());
+}
+
 TEST(Boot, PutsRootBusesOnTheirNumaNodes) {
   EXPECT_THAT(devices(plan_of("t4x4"), "pxb-pcie"),
               ::testing::ElementsAre(HasSubstr("bus_nr=0x37,numa_node=0"),
@@ -178,6 +201,9 @@ TEST(Boot, RefusesAPathWithASeparator) {
     EXPECT_THAT(plan.error().text(), HasSubstr("for a separator"));
   }
   EXPECT_EQ(plan_boot(machine, {.parts = "relative"}).error().code(), Errc::Invalid);
+  const auto disk = plan_boot(machine, {.parts = "/parts", .disk = "/a,b"});
+  ASSERT_FALSE(disk.ok());
+  EXPECT_THAT(disk.error().text(), HasSubstr("use another path for --disk"));
 }
 
 TEST(Boot, TellsTheHostWhichDriverAFunctionGets) {

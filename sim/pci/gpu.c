@@ -35,6 +35,7 @@ enum {
   AER_OFFSET = 0x100,
   ARI_OFFSET = 0x150,
   SRIOV_OFFSET = 0x160,
+  SERIAL_OFFSET = 0x1b0,
 };
 
 typedef struct GantryGpu {
@@ -45,6 +46,7 @@ typedef struct GantryGpu {
   uint16_t vendor_id, device_id, class_id, subsystem_vendor_id, subsystem_id;
   uint8_t programming_interface, revision;
   uint32_t boot_id;
+  uint64_t serial_number; /* 0: the capability is missing */
   uint64_t bar_size[BAR_COUNT];
   uint8_t wide_bars; /* bit N: BAR N is 64-bit and prefetchable */
   bool flr;
@@ -148,6 +150,7 @@ static void take_from_pf(GantryGpu* vf, const GantryGpu* pf) {
   vf->subsystem_vendor_id = pf->subsystem_vendor_id;
   vf->subsystem_id = pf->subsystem_id;
   vf->boot_id = pf->boot_id;
+  vf->serial_number = 0;
   memset(vf->bar_size, 0, sizeof(vf->bar_size));
   vf->bar_size[0] = pf->vf_bar0_size;
   vf->bar_size[1] = pf->vf_bar1_size;
@@ -244,6 +247,9 @@ static bool add_capabilities(GantryGpu* gpu, Error** errp) {
   if (pcie_aer_init(pci, PCI_ERR_VER, AER_OFFSET, PCI_ERR_SIZEOF, errp) < 0) {
     return false;
   }
+  if (gpu->serial_number != 0) {
+    pcie_dev_ser_num_init(pci, SERIAL_OFFSET, gpu->serial_number);
+  }
   if (gpu->vfs != 0) {
     add_sriov(gpu);
   } else if (pci_is_vf(pci)) {
@@ -314,6 +320,7 @@ static Property gpu_properties[] = {
     DEFINE_PROP_UINT16("sub-vendor-id", GantryGpu, subsystem_vendor_id, 0x10de),
     DEFINE_PROP_UINT16("sub-device-id", GantryGpu, subsystem_id, 0),
     DEFINE_PROP_UINT32("boot-id", GantryGpu, boot_id, 0x180000a1),
+    DEFINE_PROP_UINT64("serial-number", GantryGpu, serial_number, 0),
     DEFINE_PROP_SIZE("bar0", GantryGpu, bar_size[0], 16 * MiB),
     DEFINE_PROP_SIZE("bar1", GantryGpu, bar_size[1], 0),
     DEFINE_PROP_SIZE("bar2", GantryGpu, bar_size[2], 0),

@@ -7,6 +7,7 @@ In the directory that `fill` makes:
   qemu/          the headers of the installed QEMU
   uapi/          the declarations of VFIO and iommufd, of 6.12
   tools/         busybox, kmod and lspci for the host
+  libvirt/       libvirt and the libraries of it that QEMU does not need
 """
 import lzma
 import pathlib
@@ -18,9 +19,12 @@ from debian import Archive, Missing, installed_source_version, jobs, run, unpack
 
 KERNELS = {"6.1": "linux-image-amd64", "6.12": "linux-image-6.12-amd64"}
 TOOLS = ["busybox-static", "kmod", "libkmod2", "pciutils", "libpci3"]
+# The second line: libraries that a machine with QEMU may not have.
+LIBVIRT = ["libvirt-daemon", "libvirt-daemon-driver-qemu", "libvirt-clients", "libvirt0", "dmidecode",
+           "libparted2", "libpcap0.8", "libssh-4", "libyajl2", "libtirpc3", "libnl-3-200", "libdevmapper1.02.1", "libpciaccess0", "libcap-ng0"]
 QEMU_HEADERS = ["include", "linux-headers", "tcg/i386"]
 # Modules of the host, with those that they depend on. The first list is loaded before the root file system is there.
-BOOT_MODULES = ["virtio_pci", "9pnet_virtio", "9p", "overlay", "qemu_fw_cfg"]
+BOOT_MODULES = ["virtio_pci", "9pnet_virtio", "9p", "overlay", "qemu_fw_cfg", "virtio_blk", "crc32c_generic", "ext4"]
 MODULES = BOOT_MODULES + [
     "vfio-pci", "vfio_iommu_type1", "mdev", "kvm-amd", "kvm-intel", "vhost_net", "vhost_vsock", "tun", "snd-hda-intel",
     "veth", "bridge", "br_netfilter", "nf_tables", "nft_compat", "nft_chain_nat", "nft_masq", "nft_ct", "xt_MASQUERADE", "xt_comment",
@@ -44,7 +48,7 @@ def kernel_packages(archive: Archive, meta: str) -> list[str]:
 
 def packages(archive: Archive) -> tuple[dict[str, str], dict[str, str]]:
     """Every package with its version, and the release of each kernel."""
-    names, releases = list(TOOLS) + ["libglib2.0-dev", "linux-source-6.12"], {}
+    names, releases = TOOLS + LIBVIRT + ["libglib2.0-dev", "linux-source-6.12"], {}
     for kernel, meta in KERNELS.items():
         found = kernel_packages(archive, meta)
         releases[kernel] = release_of(found[0])
@@ -58,7 +62,8 @@ def fill(archive: Archive, versions: dict[str, str], releases: dict[str, str], w
     archive.download(versions, debs)
     archive.source("qemu", installed_source_version("qemu-system-x86"), debs)
     say(f"downloaded {sum(path.stat().st_size for path in debs.iterdir()) >> 20} MiB of packages")
-    make_tools(debs, work / "tools")
+    make_tools(debs, TOOLS, work / "tools")
+    make_tools(debs, LIBVIRT, work / "libvirt")
     for kernel, release in releases.items():
         make_kernel(debs, release, work / kernel, work / "tools")
         say(f"kernel {release}: unpacked, with headers")
@@ -77,8 +82,8 @@ def only(debs: pathlib.Path, pattern: str) -> pathlib.Path:
     return found[0]
 
 
-def make_tools(debs: pathlib.Path, tools: pathlib.Path) -> None:
-    for name in TOOLS:
+def make_tools(debs: pathlib.Path, packages_of_it: list[str], tools: pathlib.Path) -> None:
+    for name in packages_of_it:
         unpack(only(debs, f"{name}_*.deb"), tools)
 
 

@@ -5,6 +5,7 @@ In the directory that `fill` makes:
   gantry-gpu.so       sim/pci, for LD_PRELOAD
   6.1/, 6.12/         vmlinux, initrd, release, root/ (laid over the host's root file system: modules, kmod, lspci)
   bin/                tests/vm/programs, static
+  libvirt/            laid over /usr and /etc of a host that uses libvirt
   versions            one "name version" per line
 """
 import os
@@ -38,6 +39,8 @@ def fill(base_dir: pathlib.Path, compiled: pathlib.Path, releases: dict[str, str
     (work / "bin").mkdir()
     for source in sorted((ROOT / "tests/vm/programs").glob("*.c")):
         run(["gcc", "-O2", "-static", "-Wall", "-Wextra", "-Werror", "-D__user=", f"-I{base_dir / 'uapi'}", f"-I{ROOT}", "-o", work / "bin" / source.stem, source])
+    lay_below_usr(base_dir / "libvirt", work / "libvirt")
+    shutil.copytree(base_dir / "libvirt/etc/libvirt", work / "libvirt/etc/libvirt")
     for kernel, release in releases.items():
         make_host(base_dir, compiled, kernel, release, work / kernel)
     (work / "versions").write_text("".join(f"{name} {version}\n" for name, version in sorted(versions.items())))
@@ -85,11 +88,16 @@ def index_modules(tools: pathlib.Path, root: pathlib.Path, release: str) -> None
     run(["depmod", "-b", root, release], executable=str(tools / "bin/kmod"), env=os.environ | {"LD_LIBRARY_PATH": libraries})
 
 
-def add_tools(tools: pathlib.Path, root: pathlib.Path) -> None:
-    """kmod and lspci below /usr, whether or not the host's file system has /bin apart from /usr/bin."""
-    for name in ("bin", "sbin", "lib", "usr/bin", "usr/sbin", "usr/lib"):
+def lay_below_usr(tools: pathlib.Path, root: pathlib.Path) -> None:
+    """All programs and libraries below /usr, whether or not the host's file system has /bin apart from /usr/bin."""
+    for name in ("bin", "sbin", "lib", "usr/bin", "usr/sbin", "usr/lib", "usr/share/libvirt"):
         if (tools / name).is_dir():
             shutil.copytree(tools / name, root / "usr" / name.removeprefix("usr/"), symlinks=True, dirs_exist_ok=True)
+
+
+def add_tools(tools: pathlib.Path, root: pathlib.Path) -> None:
+    """kmod and lspci."""
+    lay_below_usr(tools, root)
     (root / "usr/bin/busybox").unlink(missing_ok=True)
     for name in ("modprobe", "insmod", "rmmod", "lsmod", "modinfo", "depmod"):
         link = root / "usr/sbin" / name
@@ -101,7 +109,7 @@ def add_tools(tools: pathlib.Path, root: pathlib.Path) -> None:
 
 def make_initrd(tools: pathlib.Path, modules: pathlib.Path, out: pathlib.Path) -> None:
     tree = out / "initrd-tree"
-    for name in ("bin", "modules", "proc", "sys", "dev", "host", "layer", "memory", "new"):
+    for name in ("bin", "modules", "proc", "sys", "dev", "host", "layer", "changes", "new"):
         (tree / name).mkdir(parents=True)
     busybox = tools / "bin/busybox"
     shutil.copy(busybox, tree / "bin/busybox")

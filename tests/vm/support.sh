@@ -48,6 +48,14 @@ refuses() {
   grep -qF -- "$text" <<<"$output" || { echo "it failed with: $output"; return 1; }
 }
 
+# says TEXT COMMAND...: the command must succeed and say TEXT
+says() {
+  local text=$1 output
+  shift
+  output=$("$@" 2>&1) || { echo "it failed: $output"; return 1; }
+  grep -qF -- "$text" <<<"$output" || { echo "it said: $output"; return 1; }
+}
+
 # within SECONDS COMMAND...: waits until the command succeeds
 within() {
   local end=$((SECONDS + $1))
@@ -69,6 +77,14 @@ group_of() {
   link=$(readlink "$devices/$1/iommu_group") && echo "${link##*/}" || echo none
 }
 is_bound() { [ "$(driver_of "$1")" = "$2" ]; }
+
+# functions_state: driver and override of every NVIDIA function, to compare before and after
+functions_state() {
+  local device
+  for device in "$devices"/*; do
+    [ "$(cat "$device/vendor")" != 0x10de ] || echo "${device##*/} $(driver_of "${device##*/}") $(cat "$device/driver_override")"
+  done
+}
 
 # to_vfio ADDRESS...: the override first, so that nothing else takes the function in between
 to_vfio() {
@@ -114,7 +130,7 @@ make_nodes() {
 hold_file() {
   (exec 7<"$1" && exec sleep 1000) &
   holder=$!
-  within 5 has_open "$holder" "$1"
+  within 20 has_open "$holder" "$1"
 }
 has_open() { readlink /proc/"$1"/fd/* 2>/dev/null | grep -qxF "$2"; }
 release_file() {
@@ -136,6 +152,23 @@ release_vfio() {
   local writer=${HELD[1]} pid=$HELD_PID
   exec {writer}>&-
   wait "$pid"
+}
+
+# bind_and_release GPU: Gantry's, as a check that a GPU is all right again
+bind_and_release() { gantry vfio bind "$1" && gantry vfio release "$1"; }
+
+# hold_hidden FILE: as hold_file, but no /proc/PID/fd shows the open file
+hold_hidden() {
+  coproc HELD { "$parts/bin/hold_hidden" "$1" 2>&1; }
+  local line
+  read -r -t 20 line <&"${HELD[0]}" && [ "$line" = holding ]
+}
+
+# doctor_says CHECK TEXT: one check of gantry doctor, whatever its verdict
+doctor_says() {
+  local output
+  output=$(gantry doctor --all --only "$1" 2>&1)
+  grep -qF -- "$2" <<<"$output" || { echo "$output"; return 1; }
 }
 
 kernel_says() { dmesg | grep -qF -- "$1"; }
