@@ -192,7 +192,9 @@ TEST(Machines, FailACheckIfAndOnlyIfAGpuCannotCompute) {
       failed = failed || found[id] == Verdict::Fail;
     }
     const bool vgpu_host = host.exists("/sys/module/nvidia_vgpu_vfio");
-    if (vgpu_host) EXPECT_FALSE(obstacles.empty()) << entry.name;
+    if (vgpu_host) {
+      EXPECT_FALSE(obstacles.empty()) << entry.name;
+    }
     EXPECT_EQ(failed, !obstacles.empty() && !vgpu_host) << entry.name;
   }
 }
