@@ -47,6 +47,7 @@ void print_result(const vfio::BindResult& result, std::string_view verb, bool dr
   if (context.json) {
     json::Writer out(json::Layout::Indented);
     out.object([&] {
+      out.member("schema", kFirstSchema);
       out.array("gpus", result.targets, [&](const auto& gpu) { out.value(gpu.sysfs()); });
       out.member("dryRun", dry_run);
       out.member("changed", result.changed() && !dry_run);

@@ -97,6 +97,7 @@ std::string list_table(const vfio::MachineState& state, const std::vector<GpuRow
 std::string list_json(const vfio::MachineState& state, const std::vector<GpuRow>& rows) {
   json::Writer out(json::Layout::Indented);
   out.object([&] {
+    out.member("schema", kFirstSchema);
     out.array("gpus", rows, [&](const GpuRow& row) {
       const auto& f = *row.function;
       const auto* known = state.driver_gpu(f.address);
@@ -153,6 +154,7 @@ std::string status_json(const VfioStatus& status) {
   };
   json::Writer out(json::Layout::Indented);
   out.object([&] {
+    out.member("schema", kFirstSchema);
     out.array("bound", status.bound, [&](const vfio::Journal& record) {
       out.object([&] {
         out.member("gpu", record.targets.front().sysfs());

@@ -228,7 +228,7 @@ Result<int> assert_vgpus(const VgpuFlags& flags, Context& context) {
   GANTRY_TRY(const auto config, read_config(flags.file));
   if (flags.valid_only) {
     GANTRY_CHECK(vgpu::find_set(config, flags.set));
-    if (context.json) fmt::print(context.out, "{{\"valid\":true}}\n");
+    if (context.json) fmt::print(context.out, "{{\"schema\":{},\"valid\":true}}\n", kFirstSchema);
     return kOk;
   }
   GANTRY_TRY(const auto host, open_host(context));
@@ -237,7 +237,7 @@ Result<int> assert_vgpus(const VgpuFlags& flags, Context& context) {
   const auto plan = vgpu::plan_counts(view.gpus, wanted, [] { return std::string("UUID"); });
   const bool applied = plan.ok() && plan->steps.empty() && !view.interrupted;
   if (context.json) {
-    fmt::print(context.out, "{{\"applied\":{}}}\n", applied);
+    fmt::print(context.out, "{{\"schema\":{},\"applied\":{}}}\n", kFirstSchema, applied);
     return applied ? kOk : kProblem;
   }
   if (applied) {

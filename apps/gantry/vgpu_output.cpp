@@ -95,6 +95,7 @@ std::string vgpu_types_table(const std::vector<const vgpu::VgpuGpu*>& gpus, std:
 std::string vgpu_json(const std::vector<const vgpu::VgpuGpu*>& gpus, const VgpuView& view) {
   json::Writer out(json::Layout::Indented);
   out.object([&] {
+    out.member("schema", kFirstSchema);
     out.array("gpus", gpus, [&](const vgpu::VgpuGpu* gpu) { write_vgpu_gpu(out, *gpu); });
     out.key("interrupted");
     if (view.interrupted) {
@@ -112,6 +113,7 @@ std::string vgpu_json(const std::vector<const vgpu::VgpuGpu*>& gpus, const VgpuV
 std::string vgpu_change_json(const vgpu::ChangeReport& report, bool dry_run) {
   json::Writer out(json::Layout::Indented);
   out.object([&] {
+    out.member("schema", kFirstSchema);
     out.member("dryRun", dry_run);
     out.array("steps", report.steps,
               [&](const vgpu::Step& step) { out.value(vgpu::describe(step)); });

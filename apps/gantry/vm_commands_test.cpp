@@ -116,7 +116,8 @@ TEST(VmConfig, TakesIndexUuidAndAddress) {
         run_cli({"gantry", "vm", "config", "--for", "qemu", name, "--root", machine.root()});
     EXPECT_EQ(run.out, by_index.out) << name;
   }
-  EXPECT_THAT(by_index.err, HasSubstr("gantry vfio bind " + gpu.pci.sysfs()));
+  EXPECT_THAT(by_index.err, HasSubstr(fmt::format("gantry vfio bind --root {} {}", machine.root(),
+                                                  gpu.pci.sysfs())));
 }
 
 TEST(VmConfig, WritesVgpus) {

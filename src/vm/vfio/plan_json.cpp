@@ -54,6 +54,7 @@ void write_holder(json::Writer& out, const Holder& holder) {
 
 void write_plan(json::Writer& out, const Plan& plan) {
   out.object([&] {
+    out.member("schema", 1);
     out.array("gpus", plan.targets, [&](const auto& target) { out.value(target.sysfs()); });
     out.member("possible", !plan.blocked() && !plan.in_use());
     out.member("bound", plan.complete());
