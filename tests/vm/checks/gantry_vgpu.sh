@@ -91,7 +91,7 @@ vgpu_restore() {
 vgpu_kill() {
   local number=1 steps="rename,renameat,renameat2,unlink,unlinkat"
   while
-    strace -f --seccomp-bpf -o /dev/null -e "trace=$steps" -e "inject=$steps:signal=KILL:when=$number" \
+    strace -o /dev/null -e "trace=$steps" -e "inject=$steps:signal=KILL:when=$number" \
       gantry vgpu apply -f "$work/vgpu.yaml" -c small >/tmp/killed 2>&1
     [ $? -eq 137 ]
   do
