@@ -186,6 +186,21 @@ void collect(const std::vector<BootNode>& nodes, BootAddresses& out) {
   }
 }
 
+bool is_display(const PciFunction& function) {
+  return function.class_code >> 16U == 0x03U;
+}
+
+// QEMU gives the node of a root bus to all its devices, so a GPU that has lost its node takes it
+// from all of them.
+bool gpus_know_their_node(const PciFunction& function, const Children& children) {
+  if (is_display(function) && function.numa_node < 0) return false;
+  const auto found = children.find(function.address);
+  return found == children.end() ||
+         std::all_of(found->second.begin(), found->second.end(), [&](const PciFunction* child) {
+           return gpus_know_their_node(*child, children);
+         });
+}
+
 }  // namespace
 
 Result<std::vector<BootBus>> boot_topology(const Machine& machine) {
@@ -209,7 +224,8 @@ Result<std::vector<BootBus>> boot_topology(const Machine& machine) {
     bus.number = main ? 0 : address.bus;
     const bool known_node = machine.numa.size() > 1 && function->numa_node >= 0 &&
                             static_cast<std::size_t>(function->numa_node) < machine.numa.size();
-    if (known_node && !main) bus.numa_node = function->numa_node;
+    if (known_node && !main && gpus_know_their_node(*function, children))
+      bus.numa_node = function->numa_node;
     GANTRY_TRY(auto node, root_node(*function, children));
     if (main) node.booted.device = slots.slot_of(*function);
     bus.devices.push_back(std::move(node));

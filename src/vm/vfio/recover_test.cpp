@@ -20,8 +20,8 @@ using test_host::Killed;
 using test_host::kSound;
 using test_host::recover_gpu;
 using test_host::release_gpu;
-using test_host::scripted_effects;
 using test_host::Script;
+using test_host::scripted_effects;
 using test_host::TestHost;
 using testing::AllOf;
 using testing::ElementsAre;
@@ -156,7 +156,8 @@ void kill_everywhere(Fault fault, bool releasing) {
     ASSERT_TRUE(release_gpu(machine, calm).ok()) << "killed at " << k;
     EXPECT_EQ(machine.bindings(), before) << "killed at " << k;
   }
-  EXPECT_GT(kills, 20);
+  // A release has fewer steps: it loads no module and takes no unbind lock.
+  EXPECT_GT(kills, releasing ? 12 : 20);
 }
 
 TEST(Recover, AfterAKillBeforeEveryEffectOfBind) {

@@ -72,8 +72,10 @@ class Kill : public ::testing::TestWithParam<KillCase> {
   void at_every_act(const Check& check) const {
     const int acts = acts_of_the_change();
     ASSERT_GT(acts, 6);
+    // Between two acts nothing is written: before one is the same moment as after the one before.
     for (int at = 1; at <= acts; ++at) {
       for (const bool before : {true, false}) {
+        if (before && at > 1) continue;
         SCOPED_TRACE(fmt::format("killed {} act {} of {}", before ? "before" : "after", at, acts));
         const auto machine = killed(at, before);
         check(*machine);
