@@ -54,7 +54,7 @@ cluster-programs:
 soak: build
 	@tools/test-cluster --long $(CLUSTER)
 	@tools/setup vm
-	@GANTRY_VM_ROUNDS=50 GANTRY_VM_LIMIT=1200 tests/vm/run build/release/bin A
+	@GANTRY_VM_ROUNDS=50 GANTRY_VM_LIMIT=1200 tests/vm/run build/release/bin
 
 vm-programs:
 	@tools/setup vm

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # kill -9 at every step of gantry vfio. Before each step it replaces its journal, and at the end it removes it: strace kills it at the
-# Nth of these calls, for N = 1, 2, ... until it is through.
+# Nth of these calls, for N = 1, 2, ... until it is through. In the short form (GANTRY_VM_ROUNDS below 50) only for every third N of
+# release, because each takes seconds.
 before=$(functions_state)
 steps="rename,renameat,renameat2,unlink,unlinkat"
 
@@ -39,12 +40,13 @@ while killed_at $number gantry vfio bind $k620; do
 done
 check "bind was killed at more than 8 steps, then it worked" test $number -gt 9
 check "it is bound" all_bound
+stride=$((${GANTRY_VM_ROUNDS:-5} < 50 ? 3 : 1))
 number=1
 while killed_at $number gantry vfio release $k620; do
   check "release killed at step $number: recover, bind" recover_and_bind
-  number=$((number + 1))
+  number=$((number + stride))
 done
-check "release was killed at more than 6 steps, then it worked" test $number -gt 7
+check "release was killed at $((number / stride)) steps or more, then it worked" test $number -gt 6
 check "all drivers and overrides are as before" all_back
 
 # killed in the middle, and again while it recovers

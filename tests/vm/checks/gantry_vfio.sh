@@ -43,7 +43,7 @@ check "binding it again does nothing" says "nothing to do" gantry vfio bind $a10
 check "a program uses it: DMA both ways, a stopped DMA, MSI, reset" "$parts/bin/vfio_group" $a10
 check "a program holds it" hold_vfio vfio_group $a10
 check "list names the program" grep -qF "vfio_group" <(row $a10)
-check "release is refused meanwhile, with the process" refuses "(vfio_group)" gantry vfio release $a10
+check "release is refused meanwhile, with the process" refuses "/vfio_group $a10" gantry vfio release $a10
 check_is "and changes nothing" vfio-pci "$(driver_of $a10)"
 check "the program ends" release_vfio
 check "release works" gantry vfio release $a10
@@ -69,7 +69,7 @@ check_is "all drivers and overrides are as before" "$before" "$(functions_state)
 
 # what may be in the way
 check "a process holds the A10" hold_file /dev/nvidia0
-check "bind is refused, with the process" refuses "pid $holder" gantry vfio bind $a10
+check "bind is refused, with the process" refuses "process $holder (sleep" gantry vfio bind $a10
 check_is "and changes nothing" "$before" "$(functions_state)"
 gantry vfio bind --drain --timeout 60 $a10 >/tmp/drained 2>&1 &
 waiting=$!
@@ -78,9 +78,9 @@ check "bind --drain waits" kill -0 $waiting
 release_file
 check "it binds when the process has gone" wait $waiting
 check "release works" gantry vfio release $a10
-flock /run/gantry/vfio/lock sleep 1000 &
+(exec 8>/run/gantry/vfio/lock && flock 8 && exec sleep 1000) &
 locker=$!
-sleep 0.5
+sleep 1
 check "a second Gantry at work is named" refuses "another" gantry vfio bind $a10
 kill $locker
 wait $locker 2>/dev/null

@@ -28,8 +28,11 @@ write_domain() {
   sed -i -e "s|</os>|<kernel>$guest/vmlinux</kernel><initrd>$guest/initrd</initrd><cmdline>console=ttyS0 panic=-1 quiet gantry.nested</cmdline></os>|" \
     -e "s|<console type='pty'/>|<serial type='file'><source path='/tmp/console'/></serial>|" /tmp/guest.xml
 }
-says_on_console() { within 120 grep -aqE -- "$1" /tmp/console || { tail -n 20 /tmp/console; tail -n 20 /var/log/libvirt/qemu/guest.log; return 1; }; }
-start_guest() { virsh define /tmp/guest.xml --validate && virsh start guest; }
+says_on_console() { within 120 grep -aqsE -- "$1" /tmp/console || { tail -n 20 /tmp/console; tail -n 20 /var/log/libvirt/qemu/guest.log; return 1; }; }
+start_guest() {
+  virsh undefine guest 2>/dev/null # its UUID comes from the GPUs, so another guest of this name is refused
+  virsh define /tmp/guest.xml --validate && virsh start guest
+}
 guest_ended() { within 60 is_shut_off; }
 is_shut_off() { [ "$(virsh domstate guest)" = "shut off" ]; }
 

@@ -28,7 +28,7 @@ check "the vGPU part can be loaded" modprobe nvidia-vgpu-vfio
 check "an A10-4Q can be created" gantry vgpu create A10-4Q --gpu 0
 uuid=$(basename /sys/bus/mdev/devices/*)
 output=$(run_guest "$uuid")
-check "a guest sees the mediated device" sees 'gantry-guest: 0x10de:0x2236 class 0x030200' "$output"
+check "a guest sees the mediated device" sees 'gantry-guest: 0x10de:0x2236 class 0x030000 node 0 magic 0x59524E47' "$output"
 check "the vGPU can be removed" gantry vgpu remove --all --gpu 0
 check "the A10 is without VFs" put $devices/$a10/sriov_numvfs 0
 

@@ -7,6 +7,8 @@ start_containerd() {
   "$here/walk" --image /tmp/image.tar || return
   mkdir -p /etc/containerd /programs && rm -f /etc/containerd/config.toml
   cp "$parts/bin/vfio_group" /programs/ || return
+  # The kernel lays no overlay of a container over the overlay that is this host's root.
+  mkdir -p /var/lib/containerd && mount -t tmpfs tmpfs /var/lib/containerd || return
   containerd >/tmp/containerd 2>&1 &
   containerd=$!
   within 60 timeout 20 ctr version && ctr image import /tmp/image.tar
