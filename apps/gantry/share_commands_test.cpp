@@ -93,7 +93,7 @@ TEST(ShareTable, FitsTheTerminal) {
   EXPECT_THAT(usage_table({state}), HasSubstr("--last")) << "in a pipe";
   state.gpus[0].unmanaged = {{.pid = 815, .memory_used = kGiB, .command = "python3 other.py"}};
   for (const std::size_t width : {60, 80, 100}) {
-    EXPECT_LE(widest(shares_table({state}, width)), width);
+    EXPECT_LE(widest(shares_table({state}, {.width = width})), width);
     EXPECT_LE(widest(usage_table({state}, {.width = width})), width);
   }
 }
@@ -115,6 +115,22 @@ TEST(ShareTable, WarnsOfWhoeverIsOutsideOfTheShares) {
     ASSERT_NE(at, std::string::npos) << text;
     EXPECT_EQ(text.find("815", at + 1), std::string::npos) << "once for a GPU";
   }
+}
+
+TEST(ShareTable, OnlyOurAdviceNamesTheRoot) {
+  const Screen screen{.root = "/machine"};
+  for (const auto& text : {usage_table({}, screen), shares_table({}, screen)}) {
+    EXPECT_THAT(text, HasSubstr("gantry share run --root /machine --memory"));
+    EXPECT_THAT(text, HasSubstr("gantry share create --root /machine NAME"));
+  }
+  auto state = busy_share();
+  state.processes[0].command = "gantry share run --memory 1GiB -- a";
+  state.gpus[0].unmanaged = {{.pid = 815, .memory_used = kGiB, .command = "gantry share ls"}};
+  for (const auto& text : {usage_table({state}, screen), shares_table({state}, screen)}) {
+    EXPECT_THAT(text, HasSubstr("815 (gantry share ls, 1.0 GiB)"));
+    EXPECT_THAT(text, HasSubstr("Run them with `gantry share run --root /machine`"));
+  }
+  EXPECT_THAT(usage_table({state}, screen), HasSubstr(state.processes[0].command));
 }
 
 TEST(ShareTable, CutsUuidsWhereTheyAreStillApart) {

@@ -98,15 +98,14 @@ Result<int> explain_share(const ShareExplainOptions& options, Context& context) 
     fmt::print(context.out, "{}", facts_json(all, chosen));
     return kOk;
   }
-  if (named)
-    fmt::print(context.out, "{}\n", printable_lines(shares_table({state}, context.columns)));
+  const Screen screen{.width = context.columns, .root = context.root};
+  if (named) fmt::print(context.out, "{}\n", printable_lines(shares_table({state}, screen)));
   const auto text = fmt::format("{}\n{}: {} is used, because {}.\n", facts_text(all),
                                 named ? options.name : "A share here", chosen, choice.why);
   fmt::print(context.out, "{}", wrap_lines(text, context.columns));
   if (named) return kOk;
   if (const auto shares = backend::list_all_shares(host); shares.ok())
-    fmt::print(context.out, "{}",
-               wrap_lines(printable_lines(foreign_processes_text(*shares)), context.columns));
+    fmt::print(context.out, "{}", printable_lines(foreign_processes_text(*shares, screen)));
   return kOk;
 }
 

@@ -3,7 +3,6 @@
 #include "base/core/printable.hpp"
 #include "base/core/text.hpp"
 #include "base/json/writer.hpp"
-#include "base/sys/shell_command.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_table.hpp"
 #include "sharing/backend/share_device.hpp"
@@ -44,7 +43,7 @@ Result<int> list_shares(Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto shares, backend::list_all_shares(host));
   const auto table = [&] {
-    return printable_lines(sys::with_root(shares_table(shares, context.columns), context.root));
+    return printable_lines(shares_table(shares, {.width = context.columns, .root = context.root}));
   };
   fmt::print(context.out, "{}", context.json ? shares_json(shares) : table());
   return kOk;
@@ -85,12 +84,9 @@ Result<int> top(const TopOptions& options, Context& context) {
     GANTRY_TRY(auto shares, backend::list_all_shares(host));
     if (!context.json) read_command_lines(shares);
     context.measure_terminal();
-    const Screen screen{.width = context.columns, .whole_commands = options.wide};
-    // A process's own command line is shown as it is; only our advice names the root.
-    const auto table = [&] {
-      const auto text = usage_table(shares, screen);
-      return printable_lines(shares.empty() ? sys::with_root(text, context.root) : text);
-    };
+    const Screen screen{
+        .width = context.columns, .root = context.root, .whole_commands = options.wide};
+    const auto table = [&] { return printable_lines(usage_table(shares, screen)); };
     const auto picture = context.json ? shares_json(shares) : table();
     // Draws over the previous screen and clears the rest of each line, which avoids flicker.
     std::string text = live ? "\x1b[H" : "";

@@ -55,9 +55,10 @@ Result<int> set(const ShareFlags& flags, const std::string& name, Context& conte
   GANTRY_CHECK(check_nobody_is_stopped(before, changes));
   GANTRY_TRY(auto client, backend::connect_to_daemon(host));
   GANTRY_TRY(const auto state, client.set(name, changes, flags.overcommitted()));
-  fmt::print(
-      context.out, "{}",
-      context.json ? daemon::to_document(state) + "\n" : shares_table({state}, context.columns));
+  fmt::print(context.out, "{}",
+             context.json
+                 ? daemon::to_document(state) + "\n"
+                 : shares_table({state}, {.width = context.columns, .root = context.root}));
   print_excess(state, context.err);
   return kOk;
 }

@@ -2,6 +2,7 @@
 #include "gantry/share_table.hpp"
 
 #include "base/core/text.hpp"
+#include "base/sys/shell_command.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/table.hpp"
 #include "gantry/terminal.hpp"
@@ -21,6 +22,12 @@ using daemon::ShareState;
 constexpr const char* kNone =
     "There are no shares. Run `gantry share run --memory 10GiB -- COMMAND` to start a command in "
     "one, or `gantry share create NAME` to create one for containers.\n";
+constexpr const char* kRunInShares =
+    "Run them with `gantry share run`, or move them to another GPU or a MIG instance.";
+
+std::string no_shares_text(const Screen& screen) {
+  return wrap_lines(sys::with_root(kNone, screen.root), screen.width);
+}
 
 std::string compute_word(const policy::Share& share) {
   if (!share.time_limited) return "-";
@@ -192,8 +199,8 @@ std::string cut_lines(const std::string& text, const Screen& screen) {
 
 }  // namespace
 
-std::string shares_table(const std::vector<ShareState>& shares, std::size_t width) {
-  if (shares.empty()) return wrap_lines(kNone, width);
+std::string shares_table(const std::vector<ShareState>& shares, const Screen& screen) {
+  if (shares.empty()) return no_shares_text(screen);
   Table table(
       {"NAME", "GPU", "MEMORY", "COMPUTE", "PRIORITY", "POLICY", "BACKEND", "PROCESSES", "LIVES"});
   const ShortNames names(shares);
@@ -207,10 +214,11 @@ std::string shares_table(const std::vector<ShareState>& shares, std::size_t widt
                  state.held ? "with its command" : "named"});
     }
   }
-  return table.text(width) + wrap_lines(foreign_processes_text(shares), width);
+  return table.text(screen.width) + foreign_processes_text(shares, screen);
 }
 
-std::string foreign_processes_text(const std::vector<ShareState>& shares) {
+std::string foreign_processes_text(const std::vector<ShareState>& shares, const Screen& screen) {
+  const auto advice = sys::with_root(kRunInShares, screen.root);
   std::string text;
   const ShortNames names(shares);
   std::set<std::string> told;
@@ -223,16 +231,15 @@ std::string foreign_processes_text(const std::vector<ShareState>& shares) {
                                   human_bytes(stranger.memory_used)));
       text += fmt::format(
           "Warning: processes outside of the shares use {}, and the shares' time limits do not "
-          "slow them down: {}. Run them with `gantry share run`, or move them to another GPU or a "
-          "MIG instance.\n",
-          names.of(gpu.uuid), fmt::join(who, ", "));
+          "slow them down: {}. {}\n",
+          names.of(gpu.uuid), fmt::join(who, ", "), advice);
     }
   }
-  return text.empty() ? text : "\n" + text;
+  return text.empty() ? text : wrap_lines("\n" + text, screen.width);
 }
 
 std::string usage_table(std::vector<ShareState> shares, const Screen& screen) {
-  if (shares.empty()) return wrap_lines(kNone, screen.width);
+  if (shares.empty()) return no_shares_text(screen);
   sort_by_use(shares);
   Table processes({"SHARE", "PID", "MEMORY", "LAUNCHES", "COMMAND"});
   std::string found;
@@ -246,7 +253,7 @@ std::string usage_table(std::vector<ShareState> shares, const Screen& screen) {
   auto text = fitting_usage_rows(shares, screen);
   if (!processes.empty()) text += "\n" + cut_lines(processes.text(), screen);
   if (!found.empty()) text += "\nFound by the auditor:\n" + wrap_lines(found, screen.width);
-  return text + wrap_lines(foreign_processes_text(shares), screen.width);
+  return text + foreign_processes_text(shares, screen);
 }
 
 }  // namespace gantry::cli

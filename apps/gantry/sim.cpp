@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry sim: simulated machines with GPUs, for tests and trials.
+#include "base/core/text.hpp"
 #include "base/json/writer.hpp"
 #include "base/sys/shell_command.hpp"
 #include "gantry/commands.hpp"
@@ -83,10 +84,6 @@ Result<int> list_machines(Context& context) {
 std::string with_front(const char* variable, const std::string& value) {
   const char* old = std::getenv(variable);
   return old != nullptr && *old != '\0' ? fmt::format("{}:{}", value, old) : value;
-}
-
-std::string directory_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
 }
 
 Result<int> run_simulated(const SimRunOptions& options, Context& context) {
@@ -182,8 +179,8 @@ void add_remove(CLI::App& sim, Context& context, Action& chosen) {
 Status use_simulated_machine(const sys::Host& host) {
   const auto marker = sim::read_marker(host.root());
   if (!marker.ok()) return {};
-  const auto nvml = host.outside(directory_of(marker->nvml_library));
-  const auto cuda = host.outside(directory_of(marker->cuda_library));
+  const auto nvml = host.outside(parent_directory(marker->nvml_library));
+  const auto cuda = host.outside(parent_directory(marker->cuda_library));
   const auto libraries = nvml == cuda ? nvml : nvml + ":" + cuda;
   ::setenv("LD_LIBRARY_PATH", with_front("LD_LIBRARY_PATH", libraries).c_str(), 1);
   ::setenv("PATH", with_front("PATH", host.outside(marker->binary_directory)).c_str(), 1);

@@ -32,14 +32,10 @@ std::string gpu_node(const gantry_sim_gpu& gpu) {
   return fmt::format("/dev/nvidia{}", gpu.minor);
 }
 
-std::string directory_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
-}
-
 // rename(2) between two directories of the tree, through descriptors that cannot lead out of it.
 Status move(const sys::Host& host, const std::string& from, const std::string& to) {
-  GANTRY_TRY(const sys::UniqueFd source, host.open(directory_of(from), O_PATH | O_DIRECTORY));
-  GANTRY_TRY(const sys::UniqueFd target, host.open(directory_of(to), O_PATH | O_DIRECTORY));
+  GANTRY_TRY(const sys::UniqueFd source, host.open(parent_directory(from), O_PATH | O_DIRECTORY));
+  GANTRY_TRY(const sys::UniqueFd target, host.open(parent_directory(to), O_PATH | O_DIRECTORY));
   if (::renameat(source.get(), std::string(base_name(from)).c_str(), target.get(),
                  std::string(base_name(to)).c_str()) != 0) {
     return Error::sys(errno, fmt::format("move {} to {}", from, to));
@@ -57,7 +53,7 @@ bool is_there(const sys::Host& host, const std::string& path) {
 
 Status make_keep(const sys::Host& host, const std::string& path) {
   TreeWriter out(host.root(), DeviceNodes::Table);
-  out.directory(directory_of(kept(path)));
+  out.directory(parent_directory(kept(path)));
   return out.status();
 }
 
@@ -73,8 +69,9 @@ Status stand_in(const sys::Host& host, const std::string& path, std::string_view
                 unsigned mode) {
   if (!is_there(host, kept(path))) {
     GANTRY_CHECK(make_keep(host, path));
-    GANTRY_TRY(const sys::UniqueFd from, host.open(directory_of(path), O_PATH | O_DIRECTORY));
-    GANTRY_TRY(const sys::UniqueFd to, host.open(directory_of(kept(path)), O_PATH | O_DIRECTORY));
+    GANTRY_TRY(const sys::UniqueFd from, host.open(parent_directory(path), O_PATH | O_DIRECTORY));
+    GANTRY_TRY(const sys::UniqueFd to,
+               host.open(parent_directory(kept(path)), O_PATH | O_DIRECTORY));
     const auto name = std::string(base_name(path));
     if (::linkat(from.get(), name.c_str(), to.get(), name.c_str(), 0) != 0)
       return Error::sys(errno, fmt::format("keep {}", path));
@@ -92,7 +89,8 @@ Status take_back(const sys::Host& host, const std::string& path) {
   GANTRY_CHECK(move(host, kept(path), path));
   // rename(2) does nothing if both names are the same file: an injector was killed before it
   // replaced the file.
-  GANTRY_TRY(const sys::UniqueFd keep, host.open(directory_of(kept(path)), O_PATH | O_DIRECTORY));
+  GANTRY_TRY(const sys::UniqueFd keep,
+             host.open(parent_directory(kept(path)), O_PATH | O_DIRECTORY));
   if (::unlinkat(keep.get(), std::string(base_name(path)).c_str(), 0) != 0 && errno != ENOENT)
     return Error::sys(errno, fmt::format("remove {}", kept(path)));
   return {};
@@ -266,7 +264,7 @@ Status hide_gpu(const StateFile& file, std::uint32_t gpu) {
     const auto keep = removed(gpu, place);
     if (!is_there(host, place) || is_there(host, keep)) continue;
     TreeWriter out(host.root(), DeviceNodes::Table);
-    out.directory(directory_of(keep));
+    out.directory(parent_directory(keep));
     GANTRY_CHECK(out.status());
     GANTRY_CHECK(move(host, place, keep));
   }

@@ -25,11 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string parent_of(std::string_view path) {
-  const auto slash = path.rfind('/');
-  return slash == 0 || slash == std::string_view::npos ? "/" : std::string(path.substr(0, slash));
-}
-
 Status fill(int fd, std::string_view content, unsigned mode, const std::string& name) {
   while (!content.empty()) {
     const auto wrote = ::write(fd, content.data(), content.size());
@@ -47,7 +42,7 @@ Status write_whole(const std::string& full, std::string_view content, unsigned m
   sys::UniqueFd fd(
       ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd.valid() && errno == EEXIST) {
-    name = full.substr(0, full.rfind('/')) + "/.new-XXXXXX";
+    name = join_path(parent_directory(full), ".new-XXXXXX");
     fd = sys::UniqueFd(::mkostemp(name.data(), O_CLOEXEC));
   }
   if (!fd.valid()) return Error::sys(errno, fmt::format("create {}", full));
@@ -99,7 +94,7 @@ std::string TreeWriter::place(std::string_view path) {
 }
 
 bool TreeWriter::make_parents(const std::string& inside) {
-  const auto parent = parent_of(inside);
+  const std::string parent(parent_directory(inside));
   if (parent == "/" || made_.count(parent) != 0) return true;
   if (!make_parents(parent)) return false;
   const auto full = root_ + parent;
@@ -135,8 +130,9 @@ void TreeWriter::link(std::string_view path, std::string_view target) {
   if (::symlink(std::string(target).c_str(), full.c_str()) != 0) {
     return fail(Error::sys(errno, fmt::format("symlink {}", full)));
   }
-  const auto absolute =
-      target.starts_with('/') ? fs::path(target) : fs::path(parent_of(inside)) / fs::path(target);
+  const auto absolute = target.starts_with('/')
+                            ? fs::path(target)
+                            : fs::path(parent_directory(inside)) / fs::path(target);
   links_[inside] = absolute.lexically_normal().string();
 }
 
@@ -145,7 +141,7 @@ void TreeWriter::relative_link(std::string_view path, std::string_view to) {
   const auto there = resolve(to);
   if (!here.ok()) return fail(here.error());
   if (!there.ok()) return fail(there.error());
-  link(path, fs::path(*there).lexically_relative(parent_of(*here)).string());
+  link(path, fs::path(*there).lexically_relative(parent_directory(*here)).string());
 }
 
 void TreeWriter::device(std::string_view path, DeviceNumbers numbers, unsigned mode, unsigned uid,
@@ -175,13 +171,12 @@ void TreeWriter::socket(std::string_view path) {
   const auto inside = place(path);
   if (inside.empty()) return;
   // Reached through the directory's descriptor: sun_path has room for 107 characters only.
-  const auto parent = root_ + parent_of(inside);
+  const auto parent = root_ + std::string(parent_directory(inside));
   const sys::UniqueFd dir(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const sys::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const auto name =
-      fmt::format("/proc/self/fd/{}/{}", dir.get(), inside.substr(inside.rfind('/') + 1));
+  const auto name = fmt::format("/proc/self/fd/{}/{}", dir.get(), base_name(inside));
   const bool fits = name.size() < sizeof address.sun_path;
   if (fits) std::memcpy(address.sun_path, name.c_str(), name.size() + 1);
   if (!fits || !dir.valid() || !fd.valid() ||

@@ -47,7 +47,7 @@ class Cluster:
         with ThreadPoolExecutor() as pool:
             self.parts["etcd"].start()
             self.parts["kube-apiserver"].start()
-            self.parts["containerd"].start()
+            self.start_engine()
             archives = pool.submit(images.make, self.lane, self.place / "images")
             self.api = Api(config.ADDRESS, str(self.place / "certs/ca.crt"), certs.token("admin"))
             self.wait_for("kube-apiserver is ready", lambda: self.api.get("/readyz") == "ok", 60)
@@ -58,6 +58,13 @@ class Cluster:
         wait_for("the node is Ready", self.ready, 60, alive=tuple(self.parts.values()))
         self.wait_for("the default service account is there", lambda: self.api.get("/api/v1/namespaces/default/serviceaccounts/default"))
         return time.monotonic() - start
+
+    def start_engine(self) -> None:
+        """Its socket exists before its CRI service answers, and a kubelet that comes in between ends."""
+        engine = self.parts["containerd"]
+        said = len(engine.words()) if engine.log.exists() else 0
+        engine.start()
+        self.wait_for("containerd is up", lambda: "containerd successfully booted" in engine.words(said), 60)
 
     def start_parts(self, *names: str) -> None:
         for name in names:
@@ -85,7 +92,7 @@ class Cluster:
         return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
     def wait_for(self, what: str, true, seconds: float = 30, pause: float = 0.1):
-        return wait_for(what, true, seconds, pause, alive=tuple(p for p in self.parts.values() if p.name in ("etcd", "kube-apiserver")))
+        return wait_for(what, true, seconds, pause, alive=tuple(p for p in self.parts.values() if p.name in ("etcd", "kube-apiserver", "containerd", "kubelet")))
 
     def kubectl(self, *argv, stdin: str | None = None, check: bool = True) -> str:
         done = subprocess.run(["kubectl", *(str(a) for a in argv)], input=stdin, capture_output=True, text=True, check=False, timeout=120)
@@ -197,8 +204,7 @@ class Cluster:
         kill_containers()
         world.remove_pod_groups()
         self.node.reboot()
-        self.parts["containerd"].start()
-        self.wait_for("containerd listens", pathlib.Path(config.SOCKET).exists, 30)
+        self.start_engine()
         if not agent_after:
             self.parts["agent"].start()
         self.start_parts("kubelet", "kube-proxy")

@@ -37,7 +37,7 @@ def problems(**changes: str) -> list[str]:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
         forbidden = {"apps/program": {"driver"}}
-        with mock.patch.multiple(check_layers, ROOT=root, FORBIDDEN=forbidden, FREE_OF_BASE=set(), PURE={}, PURE_HEADERS=set()):
+        with mock.patch.multiple(check_layers, ROOT=root, FORBIDDEN=forbidden, FREE_OF_BASE=set(), PURE={}):
             order = check_layers.areas()
             modules = {m.name: m for area in order for m in check_layers.declared(area)}
             return check_layers.problems(order, modules)

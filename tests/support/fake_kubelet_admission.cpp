@@ -305,8 +305,7 @@ std::vector<model::DeviceAllocation> FakeKubelet::holders() const {
       for (const auto& [resource, count] : container.limits) {
         auto ids = ids_of(uid, container.name, resource);
         if (ids.empty()) continue;
-        all.push_back({.pod_namespace = pod.pod_namespace,
-                       .pod = pod.name,
+        all.push_back({.pod = {.name_space = pod.pod_namespace, .name = pod.name},
                        .container = container.name,
                        .resource = resource,
                        .ids = std::move(ids)});

@@ -258,7 +258,7 @@ class Program {
       });
       out.array("holders", kubelet_.holders(), [&](const auto& holder) {
         out.object([&] {
-          out.member("pod", holder.pod_namespace + "/" + holder.pod);
+          out.member("pod", to_string(holder.pod));
           out.member("container", holder.container);
           out.member("resource", holder.resource);
           out.array("ids", holder.ids);

@@ -95,7 +95,7 @@ std::string encode_pod_resources(const std::vector<DeviceAllocation>& holders) {
   using Pod = std::pair<std::string, std::string>;
   std::map<Pod, std::map<std::string, std::string>> pods;
   for (const auto& holder : holders) {
-    pods[{holder.pod_namespace, holder.pod}][holder.container] +=
+    pods[{holder.pod.name_space, holder.pod.name}][holder.container] +=
         ProtoWriter().message(2, encode_devices(holder.resource, holder.ids)).bytes();
   }
   ProtoWriter writer;

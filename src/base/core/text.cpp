@@ -71,6 +71,17 @@ std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
+std::string_view parent_directory(std::string_view path) {
+  const auto slash = path.rfind('/');
+  return slash == 0 || slash == std::string_view::npos ? "/" : path.substr(0, slash);
+}
+
+std::string join_path(std::string_view directory, std::string_view name) {
+  std::string path(directory);
+  if (directory != "/") path += '/';
+  return path.append(name);
+}
+
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }

@@ -27,7 +27,13 @@ std::optional<std::uint64_t> parse_u64(std::string_view text, int base = 10);
 std::optional<std::int64_t> parse_i64(std::string_view text);
 
 std::string to_lower(std::string_view text);
-std::string_view base_name(std::string_view path);  // "c" for "/a/b/c"
+
+// Paths below a root: "/" is above every name, with or without a slash before it. A slash at the
+// end counts, so "/a/" is the name "" in "/a".
+std::string_view base_name(std::string_view path);         // "c" for "/a/b/c", "x" for "x"
+std::string_view parent_directory(std::string_view path);  // "/a/b" for "/a/b/c", "/" for "x"
+std::string join_path(std::string_view directory, std::string_view name);
+
 bool contains(std::string_view text, std::string_view part);
 
 bool is_utf8(std::string_view text);

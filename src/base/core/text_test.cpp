@@ -46,6 +46,23 @@ TEST(Text, TheLastPartOfAPath) {
   EXPECT_EQ(base_name("/usr/"), "");
 }
 
+TEST(Text, TheDirectoryOfAPath) {
+  EXPECT_EQ(parent_directory("/usr/lib/libcuda.so.1"), "/usr/lib");
+  EXPECT_EQ(parent_directory("/x"), "/");
+  EXPECT_EQ(parent_directory("x"), "/");
+  EXPECT_EQ(parent_directory("a/b"), "a");
+  EXPECT_EQ(parent_directory("/usr/"), "/usr");
+  EXPECT_EQ(parent_directory("/"), "/");
+  EXPECT_EQ(parent_directory(""), "/");
+}
+
+TEST(Text, ADirectoryAndANameMakeAPath) {
+  EXPECT_EQ(join_path("/usr/lib", "x"), "/usr/lib/x");
+  EXPECT_EQ(join_path("/", "x"), "/x");
+  for (const auto* path : {"/a/b/c", "/x", "/usr/"})
+    EXPECT_EQ(join_path(parent_directory(path), base_name(path)), path);
+}
+
 TEST(Text, BytesForPeople) {
   EXPECT_EQ(human_bytes(512), "512 B");
   EXPECT_EQ(human_bytes(143771ULL << 20), "140.4 GiB");

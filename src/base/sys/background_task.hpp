@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thread that does one thing again and again: it runs a function, then waits until it is woken,
-// until a period has passed, or until it is stopped.
+// until a period has passed, or until it is stopped. net/kube/informer.cpp keeps a loop of its own:
+// it does not wait after a run that succeeded, because a list is followed by a watch at once. Its
+// pause after a failure depends on the server's Retry-After and on the progress of earlier watches.
 #pragma once
 
 #include "base/core/result.hpp"

@@ -42,10 +42,8 @@ Status run_to_success(const std::vector<std::string>& argv, std::chrono::seconds
                                            trim(result.output)));
 }
 
-std::pair<std::string, std::string> parent_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  if (slash == std::string::npos) return {"/", path};
-  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+std::pair<std::string, std::string> split_path(std::string_view path) {
+  return {std::string(parent_directory(path)), std::string(base_name(path))};
 }
 
 // Written under a temporary name in the directory, then renamed.
@@ -85,7 +83,7 @@ class RealKernel final : public Kernel {
 
   Status make_char_device(const Host& host, const std::string& path,
                           const FileInfo& node) override {
-    const auto [parent, name] = parent_of(path);
+    const auto [parent, name] = split_path(path);
     GANTRY_TRY(const UniqueFd dir, host.open(parent, O_PATH | O_DIRECTORY));
     const auto temporary = fmt::format(".{}.gantry", name);
     ::unlinkat(dir.get(), temporary.c_str(), 0);
@@ -120,7 +118,7 @@ class RealKernel final : public Kernel {
     for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
       const auto part = path.substr(0, end);
       if (!host.exists(part)) {
-        const auto [dir, name] = parent_of(part);
+        const auto [dir, name] = split_path(part);
         GANTRY_TRY(const UniqueFd fd, host.open(dir, O_PATH | O_DIRECTORY));
         if (::mkdirat(fd.get(), name.c_str(), 0755) != 0 && errno != EEXIST) {
           return Error::sys(errno, fmt::format("mkdir {}", host.outside(part)));
@@ -132,7 +130,7 @@ class RealKernel final : public Kernel {
 
   Status make_symlink(const Host& host, const std::string& path,
                       const std::string& target) override {
-    const auto [parent, name] = parent_of(path);
+    const auto [parent, name] = split_path(path);
     GANTRY_TRY(const UniqueFd dir, host.open(parent, O_PATH | O_DIRECTORY));
     const auto temporary = fmt::format(".{}.gantry", name);
     ::unlinkat(dir.get(), temporary.c_str(), 0);
@@ -172,7 +170,7 @@ class RealKernel final : public Kernel {
   Status write_file(const Host& host, const std::string& path,
                     const std::string& content) override {
     const auto real = host.resolve(path).value_or(path);
-    const auto [parent, name] = parent_of(real);
+    const auto [parent, name] = split_path(real);
     GANTRY_CHECK(make_directory(host, parent));
     GANTRY_TRY(const UniqueFd dir, host.open(parent, O_PATH | O_DIRECTORY));
     FileInfo like{.mode = 0644};
@@ -191,7 +189,7 @@ class RealKernel final : public Kernel {
   }
 
   Status remove_file(const Host& host, const std::string& path) override {
-    const auto [parent, name] = parent_of(path);
+    const auto [parent, name] = split_path(path);
     GANTRY_TRY(const UniqueFd dir, host.open(parent, O_PATH | O_DIRECTORY));
     if (::unlinkat(dir.get(), name.c_str(), 0) != 0) {
       return Error::sys(errno, fmt::format("unlink {}", host.outside(path)));

@@ -4,11 +4,11 @@
 // one call, and the same calls in the same order give the same state.
 #pragma once
 
+#include "base/core/object_ref.hpp"
 #include "base/core/result.hpp"
 #include "cluster/podspec/node.hpp"
 #include "cluster/podspec/placement.hpp"
 #include "cluster/podspec/request.hpp"
-#include "net/kube/object_ref.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -64,7 +64,7 @@ std::string describe(const Fit& fit, const podspec::PodRequest& ask,
 
 // A pod on a card, for inspect.
 struct Tenant {
-  kube::PodRef pod;
+  PodRef pod;
   std::int32_t priority = 0;
   std::uint64_t mib = 0;
   std::uint32_t cores = 0;

@@ -208,7 +208,7 @@ FindResult find_apart(const NodeState& node_state, PodDemand& demand, const Poli
 std::vector<CardCharge> charges(const NodeState& node_state, const PodDemand& demand,
                                 const CardChoice& choice) {
   std::vector<CardCharge> made;
-  for (std::uint16_t i = 0; i < node_state.cards.size(); ++i) {
+  for (std::size_t i = 0; i < node_state.cards.size(); ++i) {
     ContainerMask on_it = 0;
     for (std::size_t c = 0; c < choice.size(); ++c) {
       if (std::find(choice[c].begin(), choice[c].end(), i) != choice[c].end())
@@ -216,7 +216,7 @@ std::vector<CardCharge> charges(const NodeState& node_state, const PodDemand& de
     }
     if (on_it == 0) continue;
     const auto load = demand.load(on_it, node_state.cards[i].total_mib, node_state.node->unit_mib);
-    made.push_back({.card = i,
+    made.push_back({.card = static_cast<std::uint16_t>(i),
                     .slots = static_cast<std::uint16_t>(load.slots),
                     .cores = load.cores,
                     .mib = load.mib});

@@ -38,7 +38,7 @@ inline std::uint64_t passed(const Card& card, const CardLoad& load) {
   all |= (so_far &= std::uint64_t{card.cores < kWholeCardCores} &
                     std::uint64_t{card.cores + load.cores <= kWholeCardCores})
          << 32;
-  all |= (so_far &= std::uint64_t{card.slots_free >= load.slots}) << 40;
+  all |= (so_far & std::uint64_t{card.slots_free >= load.slots}) << 40;
   return all;
 }
 // All tests at once.

@@ -80,10 +80,10 @@ std::vector<CardCharge> Cluster::State::charges_for_every_card(
   const PodDemand demand(ask);
   const auto node_state = this->node_state(id);
   std::vector<CardCharge> made;
-  for (std::uint16_t i = 0; i < node_state.cards.size(); ++i) {
+  for (std::size_t i = 0; i < node_state.cards.size(); ++i) {
     const auto load =
         demand.load(demand.all(), node_state.cards[i].total_mib, node_state.node->unit_mib);
-    made.push_back({.card = i,
+    made.push_back({.card = static_cast<std::uint16_t>(i),
                     .slots = static_cast<std::uint16_t>(load.slots),
                     .cores = load.cores,
                     .mib = load.mib});

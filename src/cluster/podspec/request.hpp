@@ -4,10 +4,10 @@
 // Pure.
 #pragma once
 
+#include "base/core/object_ref.hpp"
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
 #include "gpu/model/container_phase.hpp"
-#include "net/kube/object_ref.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -73,7 +73,7 @@ struct Affinity {
 };
 
 struct PodRequest {
-  kube::PodRef pod;
+  PodRef pod;
   std::int32_t priority = 0;  // spec.priority
   Contract contract = Contract::Gpushare;
   std::vector<ContainerRequest>

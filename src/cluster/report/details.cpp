@@ -27,7 +27,7 @@ void add(UsageSum& sum, const UsageSum& more) {
 namespace {
 
 struct Row {
-  kube::PodRef pod;
+  PodRef pod;
   std::vector<std::uint64_t> amounts;  // by card; one more for pods without a GPU
 };
 

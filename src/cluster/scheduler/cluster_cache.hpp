@@ -4,13 +4,13 @@
 // be rebuilt from lists of the API server.
 #pragma once
 
+#include "base/core/object_ref.hpp"
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
 #include "cluster/placement/cluster.hpp"
 #include "cluster/podspec/placement.hpp"
 #include "cluster/podspec/request.hpp"
 #include "cluster/podspec/unhealthy_gpus.hpp"
-#include "net/kube/object_ref.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -47,7 +47,7 @@ struct AssumedPod {
     Bound,    // the API server has accepted it
     Unknown   // no answer came: it may have been accepted, or may still be
   };
-  kube::PodRef pod;
+  PodRef pod;
   std::string node;
   State state = State::Sending;
   TimePoint since;
@@ -55,7 +55,7 @@ struct AssumedPod {
 
 // A pod whose eviction would make room.
 struct Victim {
-  kube::PodRef pod;
+  PodRef pod;
   std::int32_t priority = 0;
 };
 

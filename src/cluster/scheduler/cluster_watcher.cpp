@@ -24,7 +24,7 @@ constexpr const char* kWithoutConfigMaps =
 class ClusterWatcher::ResourceWatch : public kube::ResourceEventHandler {
  public:
   using Set = Status (*)(ClusterCache& cache, const json::Value& object);
-  using Remove = void (*)(ClusterCache& cache, const kube::ObjectRef& object);
+  using Remove = void (*)(ClusterCache& cache, const ObjectRef& object);
 
   struct Kinds {
     const char* name;
@@ -67,7 +67,7 @@ class ClusterWatcher::ResourceWatch : public kube::ResourceEventHandler {
       log_.warning(name(), "object is not valid", {{"err", taken.error()}});
     }
   }
-  void remove(const kube::ObjectRef& object) override { kinds_.remove(cache_, object); }
+  void remove(const ObjectRef& object) override { kinds_.remove(cache_, object); }
   void on_error(const Error& error, std::chrono::milliseconds retry_in) override {
     if (kinds_.without != nullptr && error.code() == Errc::Denied) {
       // It is tried again and again, but logged only once.
@@ -93,23 +93,21 @@ ClusterWatcher::ClusterWatcher(const kube::ClientConfig& access, ClusterCache& c
   const ResourceWatch::Kinds kinds[] = {
       {"nodes", "/api/v1/nodes",
        [](ClusterCache& into, const json::Value& node) { return into.set_node(node); },
-       [](ClusterCache& from, const kube::ObjectRef& node) { from.remove_node(node.name); }},
+       [](ClusterCache& from, const ObjectRef& node) { from.remove_node(node.name); }},
       {"pods", "/api/v1/pods",
        [](ClusterCache& into, const json::Value& pod) { return into.set_pod(pod, now_steady()); },
-       [](ClusterCache& from, const kube::ObjectRef& pod) {
-         from.remove_pod(pod.uid, now_steady());
-       }},
+       [](ClusterCache& from, const ObjectRef& pod) { from.remove_pod(pod.uid, now_steady()); }},
       {"namespaces", "/api/v1/namespaces",
        [](ClusterCache& into, const json::Value& space) { return into.set_namespace(space); },
-       [](ClusterCache& from, const kube::ObjectRef& space) { from.remove_namespace(space.name); }},
+       [](ClusterCache& from, const ObjectRef& space) { from.remove_namespace(space.name); }},
       {"resourcequotas", "/api/v1/resourcequotas",
        [](ClusterCache& into, const json::Value& quota) { return into.set_resource_quota(quota); },
-       [](ClusterCache& from, const kube::ObjectRef& quota) {
+       [](ClusterCache& from, const ObjectRef& quota) {
          from.remove_resource_quota(quota.name_space, quota.name);
        }},
       {"configmaps", "/api/v1/namespaces/kube-system/configmaps",
        [](ClusterCache& into, const json::Value& map) { return into.set_unhealthy_gpus(map); },
-       [](ClusterCache& from, const kube::ObjectRef& map) { from.remove_unhealthy_gpus(map.name); },
+       [](ClusterCache& from, const ObjectRef& map) { from.remove_unhealthy_gpus(map.name); },
        podspec::kUnhealthyPrefix, kWithoutConfigMaps}};
   for (const auto& kind : kinds)
     watches_.push_back(std::make_unique<ResourceWatch>(kind, access, cache, log));

@@ -34,7 +34,7 @@ struct EvictApi {
   // every replica, also the next leader, keeps a card for it.
   std::function<Status(const podspec::PodRequest& ask, const std::string& node)> nominate;
   std::function<void(kube::Event)> tell;
-  std::function<void(LogText text, const kube::PodRef& pod, const Error& error)> warn;
+  std::function<void(LogText text, const PodRef& pod, const Error& error)> warn;
 };
 
 struct EvictorOptions {

@@ -2,9 +2,9 @@
 // Explains why a pod is on its node or on none: one line for each node.
 #pragma once
 
+#include "base/core/object_ref.hpp"
 #include "cluster/podspec/request.hpp"
 #include "cluster/scheduler/cluster_cache.hpp"
-#include "net/kube/object_ref.hpp"
 
 #include <string>
 #include <vector>
@@ -20,7 +20,7 @@ struct NodeReason {
 };
 
 struct PodReasons {
-  kube::PodRef pod;
+  PodRef pod;
   std::string on_node;  // its node; "": none yet
   std::string problem;  // the request is not valid; then `nodes` is empty
   std::string room;     // what is being done to make room for it, or why nothing is; "": nothing

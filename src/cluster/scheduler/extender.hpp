@@ -3,12 +3,12 @@
 // cache. Takes and returns bodies, without sockets; several threads may call it at once.
 #pragma once
 
+#include "base/core/object_ref.hpp"
 #include "cluster/podspec/request.hpp"
 #include "cluster/scheduler/cluster_cache.hpp"
 #include "cluster/scheduler/counters.hpp"
 #include "cluster/scheduler/extender_wire.hpp"
 #include "net/http/message.hpp"
-#include "net/kube/object_ref.hpp"
 
 #include <functional>
 #include <memory>
@@ -22,7 +22,7 @@ namespace gantry::scheduler {
 
 // A pod whose request is not valid.
 struct InvalidRequest {
-  kube::PodRef pod;
+  PodRef pod;
   std::string sentence;
 };
 

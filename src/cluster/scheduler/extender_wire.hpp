@@ -3,8 +3,8 @@
 // Requests are read in place: views point into the given body, or into `unescaped`.
 #pragma once
 
+#include "base/core/object_ref.hpp"
 #include "base/core/result.hpp"
-#include "net/kube/object_ref.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -29,7 +29,7 @@ struct ExtenderArgs {
 Result<ExtenderArgs> read_args(std::string_view body);
 
 struct ExtenderBindingArgs {
-  kube::PodRef pod;
+  PodRef pod;
   std::string node;
 };
 Result<ExtenderBindingArgs> read_bind_args(std::string_view body);

@@ -133,7 +133,7 @@ EvictApi Scheduler::Impl::evict_api() {
           },
       .tell = [this](kube::Event event) { events_.write(std::move(event)); },
       .warn =
-          [this](LogText text, const kube::PodRef& pod, const Error& error) {
+          [this](LogText text, const PodRef& pod, const Error& error) {
             log_.warning("room", text, {{"pod", to_string(pod)}, {"err", error}});
           }};
 }

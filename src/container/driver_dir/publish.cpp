@@ -35,10 +35,6 @@ bool is_library(const SourceFile& source, bool is_32bit) {
   return source.file->kind == DriverFileKind::Library && source.file->is_32bit == is_32bit;
 }
 
-std::string_view directory_of(std::string_view path) {
-  return path.substr(0, path.rfind('/'));
-}
-
 Result<sys::UniqueFd> make_directory(int parent, const std::string& name) {
   if (::mkdirat(parent, name.c_str(), 0755) != 0 && errno != EEXIST)
     return Error::sys(errno, fmt::format("mkdir {}", name));
@@ -58,7 +54,7 @@ std::string relative_path(std::string_view from, std::string_view to) {
   std::string up;
   while (!(to == from || (to.starts_with(from) && to.substr(from.size()).starts_with('/')))) {
     up += "../";
-    from = directory_of(from);
+    from = from.substr(0, from.rfind('/'));  // "" for the root: every path begins with it
   }
   const auto rest = to.substr(from.size());
   return up + std::string(rest.substr(rest.starts_with('/') ? 1 : 0));
@@ -109,7 +105,7 @@ class DirectoryBuilder {
       if (!is_library(source, false)) continue;
       const auto& file = *source.file;
       const auto name = std::string(base_name(file.path));
-      if (directory_of(file.path) != driver.library_directory) return std::nullopt;
+      if (parent_directory(file.path) != driver.library_directory) return std::nullopt;
       known.insert(name);
       known.insert(file.links.begin(), file.links.end());
       if (!file.soname.empty() && !known.contains(file.soname)) return std::nullopt;
@@ -141,7 +137,7 @@ class DirectoryBuilder {
   Result<std::string> from_here(std::string_view place, std::string_view target) const {
     GANTRY_TRY(const auto real, host_.resolve(plan::kDriverDirectories));
     const auto full = fmt::format("{}/{}/{}", real == "/" ? "" : real, sources_.name, place);
-    return relative_path(directory_of(full), target);
+    return relative_path(parent_directory(full), target);
   }
 
   bool has_32bit() const {
@@ -218,7 +214,7 @@ class DirectoryBuilder {
       const auto place =
           fmt::format("{}{}", plan::kConfigName, plan::config_path_in_container(*source.file));
       if (!taken.insert(place).second) continue;
-      GANTRY_TRY(const auto directory, make_directories(std::string(directory_of(place))));
+      GANTRY_TRY(const auto directory, make_directories(std::string(parent_directory(place))));
       GANTRY_TRY(const auto way, put_file(source, directory.get(), std::string(base_name(place)),
                                           CopyPolicy::Allowed));
       if (!own_) worst_ = std::max(worst_, way);

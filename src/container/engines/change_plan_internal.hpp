@@ -21,11 +21,6 @@ std::string_view name_in_table(const Table& table, Value value) {
   return "";
 }
 
-// The path without its last part.
-inline std::string directory_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
-}
-
 Result<ChangePlan> plan_docker(const sys::Host& host, const EngineOptions& options);
 Result<ChangePlan> plan_containerd(const sys::Host& host, const EngineOptions& options);
 Result<ChangePlan> plan_crio(const sys::Host& host, const EngineOptions& options);

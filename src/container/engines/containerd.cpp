@@ -23,16 +23,13 @@ std::vector<std::string> imported(const sys::Host& host, const std::string& main
                                   const toml_edit::Document& document) {
   std::vector<std::string> paths;
   for (auto pattern : document.strings({"imports"}).value_or(std::vector<std::string>())) {
-    if (!pattern.starts_with('/')) {
-      pattern = fmt::format("{}/{}", directory_of(main), pattern);
-    }
-    const auto directory = directory_of(pattern);
-    const auto names = host.list(directory.empty() ? "/" : directory);
+    if (!pattern.starts_with('/')) pattern = join_path(parent_directory(main), pattern);
+    const auto directory = parent_directory(pattern);
+    const auto names = host.list(directory);
     if (!names.ok()) continue;
     for (const auto& name : *names) {
-      const auto path = fmt::format("{}/{}", directory, name);
-      if (glob_match(pattern.substr(directory.size() + 1), name) &&
-          paths.size() < kMaxConfigFiles &&
+      const auto path = join_path(directory, name);
+      if (glob_match(base_name(pattern), name) && paths.size() < kMaxConfigFiles &&
           std::find(paths.begin(), paths.end(), path) == paths.end()) {
         paths.push_back(path);
       }
@@ -43,10 +40,9 @@ std::vector<std::string> imported(const sys::Host& host, const std::string& main
 
 bool imports_cover(const TomlFile& main, const std::string& drop_in) {
   for (auto pattern : main.document().strings({"imports"}).value_or(std::vector<std::string>())) {
-    if (!pattern.starts_with('/')) {
-      pattern = fmt::format("{}/{}", directory_of(main.path()), pattern);
-    }
-    if (directory_of(pattern) == directory_of(drop_in) && glob_match(pattern, drop_in)) return true;
+    if (!pattern.starts_with('/')) pattern = join_path(parent_directory(main.path()), pattern);
+    if (parent_directory(pattern) == parent_directory(drop_in) && glob_match(pattern, drop_in))
+      return true;
   }
   return false;
 }
@@ -179,7 +175,7 @@ Result<ChangePlan> plan_files(const sys::Host& host, const EngineOptions& option
     plan.files.push_back(std::move(file).change());
   } else {
     if (!imports_cover(main, drop_in)) {
-      GANTRY_CHECK(main.add_to_list({"imports"}, directory_of(drop_in) + "/*.toml"));
+      GANTRY_CHECK(main.add_to_list({"imports"}, join_path(parent_directory(drop_in), "*.toml")));
     }
     GANTRY_TRY(auto file, TomlFile::open(host, drop_in));
     GANTRY_TRY(const auto source,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/engines/journal.hpp"
 
+#include "base/core/text.hpp"
 #include "base/sys/replace_file.hpp"
 #include "base/sys/shell_command.hpp"
 #include "container/engines/change_plan_internal.hpp"
@@ -65,26 +66,20 @@ Result<sys::UniqueFd> lock(const sys::Host& host, FileWriter& files) {
   return fd;
 }
 
-std::string parent_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
-}
-
 // The real path of a file: follows links inside the root, so that a configuration that is a link
 // stays a link.
 std::string real_place(const sys::Host& host, const std::string& path) {
   if (const auto resolved = host.resolve(path); resolved.ok()) return *resolved;
-  const auto parent = parent_of(path);
+  const std::string parent(parent_directory(path));
   if (parent == "/" || parent == path) return path;
-  const auto above = real_place(host, parent);
-  return (above == "/" ? "" : above) + path.substr(path.rfind('/'));
+  return join_path(real_place(host, parent), base_name(path));
 }
 
 void note_new_directories(const sys::Host& host, const std::string& path, EngineJournal& record) {
   std::vector<std::string> missing;
-  for (auto parent = parent_of(path); parent != "/" && !host.exists(parent);
-       parent = parent_of(parent)) {
-    missing.push_back(parent);
+  for (auto parent = parent_directory(path); parent != "/" && !host.exists(parent);
+       parent = parent_directory(parent)) {
+    missing.emplace_back(parent);
   }
   for (auto it = missing.rbegin(); it != missing.rend(); ++it) {
     if (std::find(record.directories.begin(), record.directories.end(), *it) ==

@@ -88,8 +88,9 @@ Result<ChangePlan> plan_rancher(const sys::Host& host, const EngineOptions& opti
         {.host = host, .notes = plan.notes, .schema = *schema, .cri = cri_table(*schema)}, inner));
     plan.files.push_back(std::move(file).change());
   } else {
-    GANTRY_TRY(auto file, template_file(host, directory_of(place.main) + "/config.toml.tmpl",
-                                        options, program));
+    GANTRY_TRY(auto file,
+               template_file(host, join_path(parent_directory(place.main), "config.toml.tmpl"),
+                             options, program));
     plan.files.push_back(std::move(file));
   }
   if (options.set_as_default) {

@@ -124,8 +124,8 @@ std::string to_json(const model::Grant& grant) {
   out.object([&] {
     out.member("version", 1);
     out.array("devices", grant.devices);
-    out.member("namespace", grant.pod_namespace);
-    out.member("pod", grant.pod);
+    out.member("namespace", grant.pod.name_space);
+    out.member("pod", grant.pod.name);
     out.object("resources", [&] {
       for (const auto& [name, ids] : grant.resources) out.array(name, ids);
     });
@@ -138,8 +138,8 @@ Result<model::Grant> parse(std::string_view text) {
   GANTRY_TRY(const auto document, json::Document::parse(std::string(text)).in("grant"));
   if (!is_list_of_texts(document["devices"])) return corrupt("`devices` is not a list of strings");
   model::Grant grant{.devices = document["devices"].strings(),
-                     .pod_namespace = document["namespace"].string().value_or(""),
-                     .pod = document["pod"].string().value_or("")};
+                     .pod = {.name_space = document["namespace"].string().value_or(""),
+                             .name = document["pod"].string().value_or("")}};
   if (document["share"]) {
     GANTRY_TRY(grant.share, share_from(document["share"]));
   }
@@ -154,14 +154,15 @@ Result<model::Grant> read(const sys::Host& host, std::string_view pod_uid,
   const auto path = grant_path(pod_uid, container);
   if (!path.ok()) return Error(Errc::NotFound, "there is no grant: the name is not valid");
   GANTRY_TRY(const auto text, sys::read_trusted(host, *path, kMaxGrantBytes));
-  return parse(text).in(host.outside(*path));
+  GANTRY_TRY(auto grant, parse(text).in(host.outside(*path)));
+  grant.pod.uid = pod_uid;
+  return grant;
 }
 
-Status write(const sys::Host& host, std::string_view pod_uid, std::string_view container,
-             const model::Grant& grant) {
-  GANTRY_TRY(const auto path, grant_path(pod_uid, container));
+Status write(const sys::Host& host, std::string_view container, const model::Grant& grant) {
+  GANTRY_TRY(const auto path, grant_path(grant.pod.uid, container));
   return sys::replace_file(host.outside(path), to_json(grant), 0644, sys::Durability::Volatile)
-      .in(fmt::format("writing the grant of container {} of pod {}", container, pod_uid));
+      .in(fmt::format("writing the grant of container {} of pod {}", container, grant.pod.uid));
 }
 
 Result<std::vector<std::string>> pods(const sys::Host& host) {
@@ -176,7 +177,7 @@ Result<std::vector<GrantFile>> list(const sys::Host& host) {
     if (!containers.ok()) continue;
     for (const auto& container : *containers) {
       auto grant = read(host, pod, container);
-      if (grant.ok()) result.push_back({pod, container, *std::move(grant)});
+      if (grant.ok()) result.push_back({container, *std::move(grant)});
     }
   }
   return result;

@@ -23,7 +23,7 @@ bool is_valid_name(std::string_view name);
 Result<std::string> grant_path(std::string_view pod_uid, std::string_view container);
 
 std::string to_json(const model::Grant& grant);  // JSON
-// Corrupt if `devices` is not a list of strings; unknown fields are ignored.
+// Without the pod's UID. Corrupt if `devices` is not a list of strings; unknown fields are ignored.
 Result<model::Grant> parse(std::string_view text);
 
 // NotFound if nothing was granted; Corrupt for an incomplete grant; Denied, as in
@@ -31,12 +31,11 @@ Result<model::Grant> parse(std::string_view text);
 Result<model::Grant> read(const sys::Host& host, std::string_view pod_uid,
                           std::string_view container);
 
-// Writes by rename. Every user can read the file; only root can write to its directories.
-Status write(const sys::Host& host, std::string_view pod_uid, std::string_view container,
-             const model::Grant& grant);
+// Writes by rename, for the pod with the UID `grant.pod.uid`. Every user can read the file; only
+// root can write to its directories.
+Status write(const sys::Host& host, std::string_view container, const model::Grant& grant);
 
 struct GrantFile {
-  std::string pod_uid;
   std::string container;
   model::Grant grant;
   bool operator==(const GrantFile&) const = default;

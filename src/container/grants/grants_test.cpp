@@ -17,11 +17,11 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
-const model::Grant train_grant{
-    .devices = {"GPU-a", "MIG-b"},
-    .pod_namespace = "default",
-    .pod = "train",
-    .resources = {{"nvidia.com/gpu", {"GPU-a"}}, {"nvidia.com/mig-1g.18gb", {"MIG-b"}}}};
+model::Grant train_grant(std::string uid = "uid-1") {
+  return {.devices = {"GPU-a", "MIG-b"},
+          .pod = {.uid = std::move(uid), .name_space = "default", .name = "train"},
+          .resources = {{"nvidia.com/gpu", {"GPU-a"}}, {"nvidia.com/mig-1g.18gb", {"MIG-b"}}}};
+}
 
 unsigned mode_of(const std::string& path) {
   struct stat status {};
@@ -31,23 +31,24 @@ unsigned mode_of(const std::string& path) {
 
 TEST(Grants, AreReadAsTheyWereWritten) {
   const test::Tree tree;
-  ASSERT_TRUE(write(tree.host(), "uid-1", "main", train_grant).ok());
+  ASSERT_TRUE(write(tree.host(), "main", train_grant()).ok());
   const auto got = read(tree.host(), "uid-1", "main");
   ASSERT_TRUE(got.ok()) << got.error().text();
-  EXPECT_EQ(*got, train_grant);
+  EXPECT_EQ(*got, train_grant());
   EXPECT_EQ(read(tree.host(), "uid-1", "side").error().code(), Errc::NotFound);
   EXPECT_EQ(read(tree.host(), "uid-2", "main").error().code(), Errc::NotFound);
 }
 
 TEST(Grants, OfSharesAreReadAsTheyWereWritten) {
   const test::Tree tree;
-  model::Grant grant{.pod = "train", .resources = {{"aliyun.com/gpu-mem", {"gib-1"}}}};
+  model::Grant grant{.pod = {.uid = "uid-1", .name = "train"},
+                     .resources = {{"aliyun.com/gpu-mem", {"gib-1"}}}};
   grant.share = model::GrantShare{.name = "slot-1",
                                   .phase = model::ContainerPhase::Sidecar,
                                   .position = 2,
                                   .parts = {{{"GPU-a"}, 3, 4096, 30}, {{"GPU-b"}, 4, 4096, 30}},
                                   .other_slots = {"slot-2"}};
-  ASSERT_TRUE(write(tree.host(), "uid-1", "main", grant).ok());
+  ASSERT_TRUE(write(tree.host(), "main", grant).ok());
   const auto got = read(tree.host(), "uid-1", "main");
   ASSERT_TRUE(got.ok()) << got.error().text();
   EXPECT_EQ(*got, grant);
@@ -59,15 +60,15 @@ TEST(Grants, OfTheLastVersionAreWrittenAndReadByteForByte) {
       R"({"version": 1, "devices": ["GPU-a", "MIG-b"], "namespace": "default", "pod": "train", )"
       R"("resources": {"nvidia.com/gpu": ["GPU-a"], "nvidia.com/mig-1g.18gb": ["MIG-b"]}})"
       "\n";
-  EXPECT_EQ(to_json(train_grant), plain);
-  EXPECT_EQ(*parse(plain), train_grant);
+  EXPECT_EQ(to_json(train_grant()), plain);
+  EXPECT_EQ(*parse(plain), train_grant(""));
 
   const std::string empty =
       R"({"version": 1, "devices": [], "namespace": "", "pod": "", "resources": {}})"
       "\n";
   EXPECT_EQ(to_json({}), empty);
 
-  model::Grant grant{.pod = "a \"b\"", .resources = {{"r", {}}}};
+  model::Grant grant{.pod = {.name = "a \"b\""}, .resources = {{"r", {}}}};
   grant.share = model::GrantShare{.name = "slot-1",
                                   .phase = model::ContainerPhase::Init,
                                   .position = 2,
@@ -101,8 +102,8 @@ TEST(Grants, OfHalfASharesAreNone) {
 
 TEST(Grants, OfAPodGoOneByOne) {
   const test::Tree tree;
-  ASSERT_TRUE(write(tree.host(), "uid-1", "main", train_grant).ok());
-  ASSERT_TRUE(write(tree.host(), "uid-1", "side", train_grant).ok());
+  ASSERT_TRUE(write(tree.host(), "main", train_grant()).ok());
+  ASSERT_TRUE(write(tree.host(), "side", train_grant()).ok());
   ASSERT_TRUE(remove(tree.host(), "uid-1", "main").ok());
   EXPECT_EQ(read(tree.host(), "uid-1", "main").error().code(), Errc::NotFound);
   EXPECT_TRUE(read(tree.host(), "uid-1", "side").ok());
@@ -114,7 +115,7 @@ TEST(Grants, OfAPodGoOneByOne) {
 TEST(Grants, CanBeReadByAllAndWrittenByTheirOwner) {
   const test::Tree tree;
   const auto mask = ::umask(0);
-  ASSERT_TRUE(write(tree.host(), "uid-1", "main", train_grant).ok());
+  ASSERT_TRUE(write(tree.host(), "main", train_grant()).ok());
   ::umask(mask);
   EXPECT_EQ(mode_of(tree.path("run/gantry/grants/uid-1/main/grant.json")), 0644U);
   for (const auto* directory : {"run/gantry", "run/gantry/grants", "run/gantry/grants/uid-1",
@@ -127,8 +128,8 @@ TEST(Grants, HaveNamesThatLeadNowhereElse) {
   for (const auto& name :
        {std::string(), std::string("."), std::string(".."), std::string("..."), std::string("a/b"),
         std::string("../x"), std::string("a\nb"), std::string("a\0b", 3), std::string(254, 'x')}) {
-    EXPECT_EQ(write(tree.host(), name, "main", train_grant).error().code(), Errc::Invalid) << name;
-    EXPECT_EQ(write(tree.host(), "uid", name, train_grant).error().code(), Errc::Invalid) << name;
+    EXPECT_EQ(write(tree.host(), "main", train_grant(name)).error().code(), Errc::Invalid) << name;
+    EXPECT_EQ(write(tree.host(), name, train_grant()).error().code(), Errc::Invalid) << name;
     EXPECT_EQ(remove(tree.host(), name).error().code(), Errc::Invalid) << name;
     EXPECT_EQ(read(tree.host(), name, "main").error().code(), Errc::NotFound) << name;
   }
@@ -151,7 +152,7 @@ TEST(Grants, HalfWrittenIsNone) {
 
 TEST(Grants, ArePartOfAPodEvenIfTheyCannotBeRead) {
   test::Tree tree;
-  ASSERT_TRUE(write(tree.host(), "here", "main", train_grant).ok());
+  ASSERT_TRUE(write(tree.host(), "main", train_grant("here")).ok());
   tree.file("run/gantry/grants/half/main/grant.json", "{").directory("run/gantry/grants/none");
   EXPECT_THAT(*pods(tree.host()), UnorderedElementsAre("half", "here", "none"));
   EXPECT_THAT(*list(tree.host()), SizeIs(1));
@@ -159,12 +160,12 @@ TEST(Grants, ArePartOfAPodEvenIfTheyCannotBeRead) {
 
 TEST(Grants, OfAPodThatIsGoneAreRemovedWithAllThatIsThere) {
   test::Tree tree;
-  ASSERT_TRUE(write(tree.host(), "gone", "main", train_grant).ok());
-  ASSERT_TRUE(write(tree.host(), "here", "main", train_grant).ok());
+  ASSERT_TRUE(write(tree.host(), "main", train_grant("gone")).ok());
+  ASSERT_TRUE(write(tree.host(), "main", train_grant("here")).ok());
   tree.file("run/gantry/grants/gone/main/fence.sock").file("precious");
   tree.link("run/gantry/grants/gone/main/link", tree.path("precious"));
   ASSERT_TRUE(remove(tree.host(), "gone").ok());
-  EXPECT_THAT(*list(tree.host()), ElementsAre(GrantFile{"here", "main", train_grant}));
+  EXPECT_THAT(*list(tree.host()), ElementsAre(GrantFile{"main", train_grant("here")}));
   EXPECT_FALSE(tree.host().exists("/run/gantry/grants/gone"));
   EXPECT_TRUE(tree.host().exists("/precious"));
 }

@@ -34,7 +34,7 @@ constexpr std::array kRequiredNames{
 
 // "vdpau" for /usr/lib/x86_64-linux-gnu/vdpau/libvdpau_nvidia.so.1; "" for most libraries.
 std::string_view subdirectory_of(std::string_view path) {
-  const auto directory = base_name(path.substr(0, path.rfind('/')));
+  const auto directory = base_name(parent_directory(path));
   const auto* found = std::find(kSubdirectories.begin(), kSubdirectories.end(), directory);
   return found == kSubdirectories.end() ? std::string_view() : *found;
 }

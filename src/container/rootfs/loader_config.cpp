@@ -40,9 +40,8 @@ void add_unique(std::vector<std::string>& list, std::string text) {
 std::vector<std::string> directories_of(std::span<const model::LibraryEdit> libraries) {
   std::vector<std::string> found;
   for (const auto& library : libraries) {
-    if (const auto slash = library.path.rfind('/'); slash != std::string::npos && slash > 0) {
-      add_unique(found, library.path.substr(0, slash));
-    }
+    const auto directory = parent_directory(library.path);
+    if (directory != "/") add_unique(found, std::string(directory));
   }
   return found;
 }
@@ -147,10 +146,6 @@ bool is_system_directory(std::string_view directory) {
   return false;
 }
 
-std::string_view directory_of(std::string_view path) {
-  return path.substr(0, std::min(path.rfind('/'), path.size()));
-}
-
 // Libraries of a shared directory that are already in the image's cache belong to the image.
 std::vector<model::LibraryEdit> unknown_to(const std::string& cache,
                                            std::span<const model::LibraryEdit> libraries,
@@ -162,7 +157,7 @@ std::vector<model::LibraryEdit> unknown_to(const std::string& cache,
   std::set<std::pair<std::string_view, std::string_view>> known;
   for (const auto& entry : parsed->entries) {
     const bool goes =
-        std::find(owned.begin(), owned.end(), directory_of(entry.path)) != owned.end();
+        std::find(owned.begin(), owned.end(), parent_directory(entry.path)) != owned.end();
     if (!goes) known.emplace(entry.name, entry.path);
   }
   std::erase_if(fresh, [&](const model::LibraryEdit& library) {

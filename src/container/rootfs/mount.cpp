@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/rootfs/mount.hpp"
 
+#include "base/core/text.hpp"
 #include "base/sys/descriptor.hpp"
 #include "base/sys/mount_flags.hpp"
 #include "base/sys/open_in_root.hpp"
@@ -104,8 +105,7 @@ Status may_lead_to(const Root& root, std::string_view path, const BindOptions& o
     const auto fd = root.open(there, O_PATH);
     if (fd.ok()) return not_on_avoided(fd->get(), path, options);
     if (fd.error().sys_errno() != ENOENT || there == "/") return fd.error();
-    const auto slash = there.rfind('/');
-    there = slash == std::string_view::npos || slash == 0 ? "/" : there.substr(0, slash);
+    there = parent_directory(there);
   }
 }
 

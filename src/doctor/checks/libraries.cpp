@@ -24,11 +24,6 @@ constexpr std::array kDefaultDirectories{"/lib/x86_64-linux-gnu",
                                          "/lib",
                                          "/usr/lib"};
 
-std::string directory_of(std::string_view path) {
-  const auto slash = path.rfind('/');
-  return slash == std::string_view::npos ? "" : std::string(path.substr(0, slash));
-}
-
 const model::DriverFile* library(const Facts& f, std::string_view prefix) {
   for (const auto& file : f.inventory().files) {
     if (file.kind == model::DriverFileKind::Library && !file.is_32bit &&
@@ -76,7 +71,7 @@ bool in_cache(const Facts& f, const std::string& real) {
 Finding judge_loader(const Facts& f) {
   const auto* file = library(f, "libcuda.so");
   if (file == nullptr) return skip("libcuda was not found: see lib.present");
-  const auto directory = directory_of(file->path);
+  const auto directory = parent_directory(file->path);
   if (in_cache(f, file->path))
     return ok("the loader finds libcuda", {{"/etc/ld.so.cache", file->path}});
   for (std::string_view known : kDefaultDirectories) {

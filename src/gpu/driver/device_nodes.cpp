@@ -99,7 +99,7 @@ class NodeReader {
 
   std::optional<ExpectedNode> expectation(std::string_view path) {
     const auto name = base_name(path);
-    const auto directory = directory_of(path);
+    const auto directory = parent_directory(path);
     if (directory == "/dev/nvidia-caps") {
       const auto minor = number_after(name, "nvidia-cap");
       if (minor) return ExpectedNode{"nvidia-caps", *minor, capability_text(*minor), 3};

@@ -12,12 +12,6 @@ std::optional<LibraryName> parse_library_name(std::string_view name) {
   return LibraryName{name.substr(0, at), name.substr(at + 4)};
 }
 
-std::string_view directory_of(std::string_view path) {
-  const auto slash = path.rfind('/');
-  if (slash == std::string_view::npos || slash == 0) return "/";
-  return path.substr(0, slash);
-}
-
 bool is_below(std::string_view path, std::string_view directory) {
   if (directory == "/" || path == directory) return true;
   return path.starts_with(directory) && path.size() > directory.size() &&

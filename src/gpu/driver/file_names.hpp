@@ -19,7 +19,6 @@ struct LibraryName {
 // nullopt unless the name is lib*.so or lib*.so.VERSION.
 std::optional<LibraryName> parse_library_name(std::string_view name);
 
-std::string_view directory_of(std::string_view path);              // "/" for "/x"
 bool is_below(std::string_view path, std::string_view directory);  // or the directory itself
 
 }  // namespace gantry::driver

@@ -44,10 +44,6 @@ bool has_library(const DriverFiles& found, const LibraryRow& row) {
 
 }  // namespace
 
-std::string join_path(std::string_view directory, std::string_view name) {
-  return directory == "/" ? fmt::format("/{}", name) : fmt::format("{}/{}", directory, name);
-}
-
 const model::DriverFile* DriverFiles::library(std::string_view name) const {
   for (const auto& file : files) {
     if (file.kind != model::DriverFileKind::Library || file.is_32bit) continue;

@@ -23,8 +23,6 @@ struct DriverView {
   }
 };
 
-std::string join_path(std::string_view directory, std::string_view name);
-
 // Libraries and the X.org modules among them.
 void find_libraries(const DriverView& view, const DriverRoot& root, DriverFiles& out);
 void find_binaries(const DriverView& view, const DriverRoot& root, DriverFiles& out);

@@ -43,7 +43,7 @@ class DirectoryReader {
     if (!real.ok()) return;
     // libnvidia-egl-gbm.so.1 -> libnvidia-egl-gbm.so.1.1.2 is a link of the file that follows.
     const bool is_alias = base_name(*real) != name && parsed.version != root_.library_version;
-    if (is_alias && directory_of(*real) == path_) return;
+    if (is_alias && parent_directory(*real) == path_) return;
     auto path = view_.outside(*real);
     const bool known = std::any_of(out_.files.begin(), out_.files.end(),
                                    [&](const model::DriverFile& f) { return f.path == path; });
@@ -112,7 +112,7 @@ class DirectoryReader {
       reason = fmt::format("in ld.so.cache as {}", file.soname);
     } else if (in_cache(name)) {
       reason = fmt::format("in ld.so.cache as {}", name);
-    } else if (directory_of(file.path) == root_.library_directory &&
+    } else if (parent_directory(file.path) == root_.library_directory &&
                !name.starts_with("libcuda.so")) {
       reason = fmt::format("beside libcuda.so.{} in {}", root_.library_version, directory_.path);
     } else {
@@ -138,11 +138,11 @@ void keep_one_tls_variant(DriverFiles& out) {
   for (const bool is_32bit : {false, true}) {
     const bool has_variant =
         std::any_of(out.files.begin(), out.files.end(), [&](const model::DriverFile& f) {
-          return is_tls(f) && f.is_32bit == is_32bit && directory_of(f.path).ends_with("/tls");
+          return is_tls(f) && f.is_32bit == is_32bit && parent_directory(f.path).ends_with("/tls");
         });
     if (!has_variant) continue;
     std::erase_if(out.files, [&](const model::DriverFile& f) {
-      return is_tls(f) && f.is_32bit == is_32bit && !directory_of(f.path).ends_with("/tls");
+      return is_tls(f) && f.is_32bit == is_32bit && !parent_directory(f.path).ends_with("/tls");
     });
   }
 }

@@ -112,7 +112,7 @@ void LibrarySearch::read_cache(std::string_view path) {
   }
   for (const auto& entry : cache->entries) {
     if (!may_be_drivers(entry.name) || !entry.path.starts_with('/')) continue;
-    const auto directory = directory_of(entry.path);
+    const auto directory = parent_directory(entry.path);
     add(directory, "in ld.so.cache");
     if (entry.is_64bit()) record_loader_choice(entry.name, entry.path);
     const auto found = asked_.find(directory);
@@ -139,10 +139,10 @@ void LibrarySearch::follow_links(std::size_t directory) {
     if (!std::binary_search(here.names.begin(), here.names.end(), name)) continue;
     const auto link = join_path(here.path, name);
     const auto real = host_.resolve(link);
-    if (!real.ok() || directory_of(*real) == here.path) continue;
+    if (!real.ok() || parent_directory(*real) == here.path) continue;
     const auto parsed = parse_library_name(base_name(*real));
     if (parsed && is_driver_version(parsed->version))
-      add(directory_of(*real), fmt::format("{} points there", link));
+      add(parent_directory(*real), fmt::format("{} points there", link));
   }
 }
 
@@ -158,7 +158,7 @@ void LibrarySearch::find_versioned_libraries(std::size_t directory) {
     if (!real.ok() || is_32bit_library(host_, *real)) continue;
     versioned_libraries_.push_back({.directory = directory,
                                     .version = std::string(parsed->version),
-                                    .real_directory = std::string(directory_of(*real)),
+                                    .real_directory = std::string(parent_directory(*real)),
                                     .is_libcuda = is_libcuda});
   }
 }

@@ -168,9 +168,10 @@ void find_sockets(const sys::Host& machine, const DriverView& view, DriverFiles&
     for (const auto* place : {&view, &of_machine}) {
       const bool added =
           add_file(*place, join_path("/run", row.name), model::DriverFileKind::IpcSocket,
-                   row.capabilities, fmt::format("{} is running", directory_of(row.name)), out) ||
+                   row.capabilities, fmt::format("{} is running", parent_directory(row.name)),
+                   out) ||
           add_file(*place, join_path("/var/run", row.name), model::DriverFileKind::IpcSocket,
-                   row.capabilities, fmt::format("{} is running", directory_of(row.name)), out);
+                   row.capabilities, fmt::format("{} is running", parent_directory(row.name)), out);
       if (added) break;
     }
   }

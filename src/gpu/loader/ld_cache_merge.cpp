@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/loader/ld_cache_merge.hpp"
 
+#include "base/core/text.hpp"
 #include "gpu/loader/ld_cache.hpp"
 #include "gpu/loader/ld_cache_format_internal.hpp"
 
@@ -50,9 +51,8 @@ Result<std::string> merge_ld_cache(std::string_view old_cache,
     }
   }
   for (auto& entry : image.entries) {
-    const std::string_view directory(entry.path.data(),
-                                     std::min(entry.path.rfind('/'), entry.path.size()));
-    if (std::find(owned.begin(), owned.end(), directory) != owned.end()) continue;
+    if (std::find(owned.begin(), owned.end(), parent_directory(entry.path)) != owned.end())
+      continue;
     if (our_names.contains({entry.name, entry.flags})) {
       const bool preferred = !entry.hwcaps.empty() || entry.hwcap != 0;
       if (preferred || our_paths.contains({entry.name + '\0' + entry.path, entry.flags})) continue;

@@ -3,6 +3,7 @@
 // src/node/resources decides them, src/node/kubelet sends them, src/gpu/health uses them.
 #pragma once
 
+#include "base/core/object_ref.hpp"
 #include "gpu/model/container_edits.hpp"
 #include "gpu/model/inventory.hpp"
 
@@ -66,9 +67,7 @@ struct DeviceHealth {
 
 // The devices of one container, as reported by the kubelet.
 struct DeviceAllocation {
-  std::string pod_uid;  // "" if the source does not know it (podresources)
-  std::string pod_namespace;
-  std::string pod;
+  PodRef pod;  // podresources knows no UID, the checkpoint nothing else
   std::string container;
   std::string resource;
   std::vector<std::string> ids;                               // sorted

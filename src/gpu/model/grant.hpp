@@ -2,6 +2,7 @@
 // The devices that the node agent gave to one container of a pod.
 #pragma once
 
+#include "base/core/object_ref.hpp"
 #include "gpu/model/container_phase.hpp"
 #include "gpu/model/gpu_share.hpp"
 
@@ -27,8 +28,7 @@ struct Grant {
   // UUIDs of GPUs and MIG instances that the container may name itself. Empty for a share, which
   // has its slot.
   std::vector<std::string> devices;
-  std::string pod_namespace;  // the rest is for people; "" if unknown
-  std::string pod;
+  PodRef pod;  // the file does not contain the UID, but its path does; names are "" if unknown
   std::map<std::string, std::vector<std::string>> resources;  // the kubelet's ids by resource
   std::optional<GrantShare> share;
   bool operator==(const Grant&) const = default;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/ownership/ownership_store.hpp"
 
+#include "base/core/text.hpp"
 #include "base/sys/descriptor.hpp"
 #include "base/sys/kernel.hpp"
 #include "base/sys/replace_file.hpp"
@@ -22,10 +23,6 @@ namespace {
 
 constexpr std::uint64_t kRewriteAt = std::uint64_t{256} << 10;
 constexpr std::size_t kReadLimit = std::size_t{16} << 20;
-
-std::string directory_of(std::string_view path) {
-  return std::string(path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)));
-}
 
 Result<sys::UniqueFd> take_lock(const std::string& path) {
   sys::UniqueFd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -85,8 +82,9 @@ Error unfinished(const OwnerIntent& intent) {
 }  // namespace
 
 Result<OwnershipStore> OwnershipStore::open(const sys::Host& host, std::string_view path) {
-  GANTRY_CHECK(
-      sys::real_kernel()->make_directory(host, directory_of(path)).in("opening the ledger"));
+  GANTRY_CHECK(sys::real_kernel()
+                   ->make_directory(host, std::string(parent_directory(path)))
+                   .in("opening the ledger"));
   const auto outside = host.outside(path);
   GANTRY_TRY(auto lock, take_lock(outside + ".lock"));
   OwnershipStore ledger(outside, std::move(lock));

@@ -3,10 +3,10 @@
 // the other.
 #pragma once
 
+#include "base/core/object_ref.hpp"
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
 #include "net/kube/api.hpp"
-#include "net/kube/object_ref.hpp"
 
 #include <cstdint>
 #include <map>

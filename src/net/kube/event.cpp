@@ -5,15 +5,14 @@
 #include "base/core/text.hpp"
 #include "base/core/unix_time.hpp"
 #include "base/json/writer.hpp"
-#include "base/sys/stop_signal.hpp"
-#include "net/kube/backoff_internal.hpp"
+#include "base/sys/background_task.hpp"
 
 #include <fmt/format.h>
 
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
+#include <random>
 #include <unordered_map>
 
 namespace gantry::kube {
@@ -80,31 +79,35 @@ class EventRecorder::Impl {
       : on_error_(std::move(on_error)),
         api_(std::move(access), 5s, stop_.fd()),
         number_(std::random_device{}()),
-        thread_([this] { run(); }) {}
+        task_({.name = "events",
+               .cancel = &stop_,
+               .on_error = [this](const Error& error, auto) { report(error); }},
+              [this](const std::stop_token& stop) { return send_next(stop); }) {
+    task_.start();
+  }
 
   ~Impl() {
     {
       std::unique_lock lock(mutex_);
-      ending_ = true;
-      wake_.notify_all();
-      wake_.wait_for(lock, kShutdownGrace, [this] { return done_; });
+      all_sent_.wait_for(lock, kShutdownGrace, [this] { return waiting_.empty() && !sending_; });
     }
-    stop_.raise();
-    thread_.join();
+    task_.stop();
   }
 
   void write(Event event) {
     if (event.at_unix_s == 0) event.at_unix_s = unix_now();
     const auto key = fmt::format("{}/{}/{}", event.object.uid, event.reason, event.message);
     const auto now = Clock::now();
-    const std::lock_guard lock(mutex_);
-    const auto said = said_.find(key);
-    if (said != said_.end() && now - said->second < kRepeatInterval) return;
-    if (said_.size() >= kMaxRemembered) forget(now);
-    said_[key] = now;
-    if (waiting_.size() == kMaxQueued) waiting_.pop_front();
-    waiting_.push_back(std::move(event));
-    wake_.notify_all();
+    {
+      const std::lock_guard lock(mutex_);
+      const auto said = said_.find(key);
+      if (said != said_.end() && now - said->second < kRepeatInterval) return;
+      if (said_.size() >= kMaxRemembered) forget(now);
+      said_[key] = now;
+      if (waiting_.size() == kMaxQueued) waiting_.pop_front();
+      waiting_.push_back(std::move(event));
+    }
+    task_.wake();
   }
 
  private:
@@ -113,28 +116,31 @@ class EventRecorder::Impl {
     if (said_.size() >= kMaxRemembered) said_.clear();
   }
 
-  void run() {
-    Backoff pause(1s, 30s, 0);
+  void report(const Error& error) const {
+    if (on_error_) on_error_(error);
+  }
+
+  // One event in each run, so that a success ends the longer and longer pauses after failures.
+  Status send_next(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
-    while (true) {
-      wake_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
-      if (waiting_.empty() || stop_.raised()) break;
-      auto event = std::move(waiting_.front());
-      waiting_.pop_front();
-      lock.unlock();
-      const auto told = tell(event);
-      if (!told.ok() && on_error_ && !stop_.raised()) on_error_(told.error());
-      const bool again = !told.ok() && is_worth_another_try(told.error());
-      if (again) {
-        stop_.sleep(pause.next());
-      } else {
-        pause.reset();
-      }
-      lock.lock();
-      if (again && waiting_.size() < kMaxQueued) waiting_.push_front(std::move(event));
+    if (waiting_.empty()) return {};
+    auto event = std::move(waiting_.front());
+    waiting_.pop_front();
+    sending_ = true;
+    lock.unlock();
+    auto told = tell(event);
+    const bool again = !told.ok() && is_worth_another_try(told.error());
+    if (!told.ok() && !again && !stop.stop_requested()) report(told.error());
+    lock.lock();
+    sending_ = false;
+    if (again && waiting_.size() < kMaxQueued) waiting_.push_front(std::move(event));
+    if (again) return told;
+    if (waiting_.empty()) {
+      all_sent_.notify_all();
+    } else {
+      task_.wake();
     }
-    done_ = true;
-    wake_.notify_all();
+    return {};
   }
 
   static bool is_worth_another_try(const Error& error) {
@@ -152,12 +158,11 @@ class EventRecorder::Impl {
   Api api_;
   std::uint64_t number_;  // random at first, so that replicas and restarts make different names
   std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable all_sent_;
   std::deque<Event> waiting_;
+  bool sending_ = false;  // one more, which the queue may get back
   std::unordered_map<std::string, Clock::time_point> said_;
-  bool ending_ = false;
-  bool done_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  sys::BackgroundTask task_;  // last: it uses all of the above
 };
 
 EventRecorder::EventRecorder(ClientConfig access, OnError on_error)

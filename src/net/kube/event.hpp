@@ -2,10 +2,10 @@
 // core/v1 Events, which `kubectl describe` shows.
 #pragma once
 
+#include "base/core/object_ref.hpp"
 #include "base/core/result.hpp"
 #include "net/kube/api.hpp"
 #include "net/kube/client_config.hpp"
-#include "net/kube/object_ref.hpp"
 
 #include <chrono>
 #include <cstdint>

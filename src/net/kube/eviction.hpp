@@ -2,8 +2,8 @@
 // Evicts a pod through the Eviction API, which respects PodDisruptionBudgets.
 #pragma once
 
+#include "base/core/object_ref.hpp"
 #include "net/kube/api.hpp"
-#include "net/kube/object_ref.hpp"
 
 #include <cstdint>
 #include <string>

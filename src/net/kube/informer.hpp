@@ -4,10 +4,10 @@
 // stored. Only their names and uids are, so that twenty thousand nodes cost megabytes.
 #pragma once
 
+#include "base/core/object_ref.hpp"
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
 #include "net/kube/client_config.hpp"
-#include "net/kube/object_ref.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -5,11 +5,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gantry::kube {
 namespace {
 
 constexpr int kPages = 100'000;
 constexpr int kObjects = 250;  // in a page
+// By how much a page that was too large is made smaller. A server whose answers never end is given
+// up after five tries of 8 MiB each.
+constexpr int kSmaller = 4;
 
 }  // namespace
 
@@ -21,7 +26,7 @@ Status each_page(const GetPage& get, const std::string& path, const OnPage& take
     if (!next.empty()) request += "&continue=" + percent_encode(next);
     const auto list = get(request);
     if (!list.ok() && list.error().code() == Errc::TooLarge && objects > 1) {
-      objects /= 2;
+      objects = std::max(objects / kSmaller, 1);
       continue;
     }
     if (!list.ok()) return list.error();

@@ -24,7 +24,7 @@ TEST(Pages, AreReadUntilNoneIsLeft) {
   EXPECT_EQ(taken, 2);
 }
 
-TEST(Pages, OneThatIsTooLargeIsAskedForAgainByHalves) {
+TEST(Pages, OneThatIsTooLargeIsAskedForAgainInSmallerParts) {
   std::vector<std::string> asked;
   const auto get = [&](const std::string& path) -> Result<json::Document> {
     asked.push_back(path);
@@ -32,7 +32,17 @@ TEST(Pages, OneThatIsTooLargeIsAskedForAgainByHalves) {
     return test::parsed("{}");
   };
   ASSERT_TRUE(each_page(get, "/x?y=z", [](json::Value) {}).ok());
-  EXPECT_THAT(asked, ElementsAre("/x?y=z&limit=250", "/x?y=z&limit=125", "/x?y=z&limit=62"));
+  EXPECT_THAT(asked, ElementsAre("/x?y=z&limit=250", "/x?y=z&limit=62", "/x?y=z&limit=15"));
+}
+
+TEST(Pages, AnswersThatNeverEndAreGivenUpSoon) {
+  int asked = 0;
+  const auto get = [&](const std::string&) -> Result<json::Document> {
+    ++asked;
+    return Error(Errc::TooLarge, "too large");
+  };
+  EXPECT_EQ(each_page(get, "/x", [](json::Value) {}).error().code(), Errc::TooLarge);
+  EXPECT_EQ(asked, 5);
 }
 
 TEST(Pages, OneThatIsDamagedIsNotAskedForAgain) {
@@ -45,7 +55,7 @@ TEST(Pages, OneThatIsDamagedIsNotAskedForAgain) {
   EXPECT_EQ(asked, 1);
 }
 
-TEST(Pages, ADocumentBeyondTheParsersLimitIsAskedForByHalves) {
+TEST(Pages, ADocumentBeyondTheParsersLimitIsAskedForInSmallerParts) {
   int asked = 0;
   const auto get = [&](const std::string&) {
     return json::Document::parse(++asked == 1 ? std::string(json::kSizeLimit + 1, ' ') : "{}");

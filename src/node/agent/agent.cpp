@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/agent.hpp"
 
+#include "base/core/text.hpp"
 #include "container/driver_dir/current.hpp"
 #include "container/grants/grants.hpp"
 #include "net/kube/node_name.hpp"
@@ -265,17 +266,16 @@ OwnershipFilter::InUse Agent::in_use(Certainty certainty) const {
       .offered = offering_ ? offering_->offer.resources : std::vector<model::AdvertisedResource>{}};
   for (const auto& entry : metrics::attribute_devices(known))
     found.pods[entry.gpu.text].push_back(
-        {.pod = fmt::format("{}/{}", entry.holder.pod_namespace, entry.holder.pod),
+        {.pod = to_string(entry.holder.pod),
          .resource = entry.holder.resource,
          .device = entry.mig.text.empty() ? entry.gpu.text : entry.mig.text});
   const auto granted = grants::list(host_);
   for (const auto& written : granted.ok() ? *granted : std::vector<grants::GrantFile>{}) {
     if (!written.grant.share) continue;
     for (const auto& part : written.grant.share->parts)
-      found.pods[part.uuid.text].push_back(
-          {.pod = fmt::format("{}/{}", written.grant.pod_namespace, written.grant.pod),
-           .resource = std::string(resources::kShareResource),
-           .device = part.uuid.text});
+      found.pods[part.uuid.text].push_back({.pod = to_string(written.grant.pod),
+                                            .resource = std::string(resources::kShareResource),
+                                            .device = part.uuid.text});
   }
   for (const auto& gpu : machine_watcher_->readings().gpus) {
     for (const auto& process : gpu.processes) found.pids[gpu.uuid.text].push_back(process.pid);
@@ -289,7 +289,7 @@ std::vector<model::DeviceAllocation> Agent::known_holders() const {
   if (holders_) return *holders_;
   auto checkpoint = kubelet::read_checkpoint(host_.outside(plugin_directory(options_)));
   if (!checkpoint.ok()) return {};
-  for (auto& holder : checkpoint->holders) holder.pod = holder.pod_uid;
+  for (auto& holder : checkpoint->holders) holder.pod.name = holder.pod.uid;
   return std::move(checkpoint->holders);
 }
 

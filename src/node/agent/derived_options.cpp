@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/derived_options.hpp"
 
+#include "base/core/text.hpp"
+
 namespace gantry::agent {
 namespace {
 
@@ -27,12 +29,9 @@ bool is_gke(const options::Options& options) {
   return options.program == options::Program::Gke;
 }
 
-std::string parent_directory(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
-}
-
 std::string plugin_directory(const options::Options& options) {
-  return is_gke(options) ? options.gke.plugin_directory : parent_directory(options.kubelet_socket);
+  if (is_gke(options)) return options.gke.plugin_directory;
+  return std::string(parent_directory(options.kubelet_socket));
 }
 
 health::HealthOptions health_options(const options::Options& options) {

@@ -11,7 +11,6 @@ namespace gantry::agent {
 
 bool is_gke(
     const options::Options& options);  // whether the program was called by the name of GKE's plugin
-std::string parent_directory(const std::string& path);
 std::string plugin_directory(
     const options::Options& options);  // the kubelet's directory for device plugins
 health::HealthOptions health_options(const options::Options& options);

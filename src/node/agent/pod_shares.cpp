@@ -29,10 +29,10 @@ pod_shares::ContainerStart container_start(
     const std::function<bool(const std::string& resource)>& is_slots) {
   pod_shares::ContainerStart start;
   for (const auto& holder : holders) {
-    start.pod_uid = holder.pod_uid;
+    start.pod = holder.pod;
     pod_shares::StartingContainer container{.name = holder.container};
     for (const auto& entry : checkpoint.holders) {
-      if (entry.pod_uid == holder.pod_uid && entry.container == holder.container &&
+      if (entry.pod.uid == holder.pod.uid && entry.container == holder.container &&
           is_slots(entry.resource))
         container.ids[entry.resource] = entry.ids;
     }
@@ -80,14 +80,14 @@ void PodShares::report(const pod_shares::ShareNote& note) {
   switch (note.what) {
     case Placed:
       return log_.info(kSlotsComponent, "pod had no placement, this agent chose its GPU",
-                       {{"pod", note.pod}});
+                       {{"pod", to_string(note.pod)}});
     case Removed:
       return log_.info(kSlotsComponent, "removed a share",
-                       {{"pod_uid", note.pod}, {"container", note.container}});
+                       {{"pod_uid", note.pod.uid}, {"container", note.container}});
     case NotRemoved:
       return log_.warning(
           kSlotsComponent, "cannot remove a share",
-          {{"pod_uid", note.pod}, {"container", note.container}, {"err", note.error}});
+          {{"pod_uid", note.pod.uid}, {"container", note.container}, {"err", note.error}});
   }
 }
 
@@ -155,7 +155,7 @@ void PodShares::fill_now(const pod_shares::ContainerStart& start, std::uint64_t 
     std::vector<std::string> names;
     for (const auto& container : start.containers) names.push_back(container.name);
     log_.info(kSlotsComponent, "share is ready",
-              {{"pod_uid", start.pod_uid}, {"containers", names}});
+              {{"pod_uid", start.pod.uid}, {"containers", names}});
     for (auto& patch : *filled) {
       if (patcher_) patcher_->tell(std::move(patch));
     }
@@ -183,7 +183,7 @@ void PodShares::end(std::set<std::string> gone, std::set<std::string> remembered
     const bool complete = pods_.complete();
     provisioner_.remove_all_except([&](const grants::GrantFile& written) {
       // A pod in which only an init container has a GPU is not in the kubelet's list.
-      const auto& uid = written.pod_uid;
+      const auto& uid = written.grant.pod.uid;
       return !gone.contains(uid) || pods_.find(uid).has_value() ||
              (!complete && remembered.contains(uid));
     });

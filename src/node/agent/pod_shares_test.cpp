@@ -120,7 +120,7 @@ class PodSharesTest : public ::testing::Test {
   }
 
   static pod_shares::ContainerStart start(const std::string& uid, const std::string& id) {
-    return {.pod_uid = uid, .containers = {{"c", {{kMemory, {id}}}}}};
+    return {.pod = {.uid = uid}, .containers = {{"c", {{kMemory, {id}}}}}};
   }
   // Fills a slot and waits for the answer.
   ManualRequest filled(const std::string& uid, const std::string& id) {
@@ -141,7 +141,7 @@ class PodSharesTest : public ::testing::Test {
     std::vector<std::string> uids;
     const auto granted = grants::list(host_);
     EXPECT_TRUE(granted.ok());
-    for (const auto& grant : *granted) uids.push_back(grant.pod_uid);
+    for (const auto& grant : *granted) uids.push_back(grant.grant.pod.uid);
     return uids;
   }
 
@@ -395,7 +395,7 @@ TEST_F(PodSharesTest, AStartOfTheKubeletIsAnsweredWithTheShareOfItsPod) {
 
 model::DeviceAllocation allocation(std::string uid, std::string container, std::string resource,
                                    std::vector<std::string> ids) {
-  return {.pod_uid = std::move(uid),
+  return {.pod = {.uid = std::move(uid)},
           .container = std::move(container),
           .resource = std::move(resource),
           .ids = std::move(ids)};
@@ -411,7 +411,7 @@ TEST(ContainerStartOf, NamesAllSlotsOfTheContainerAndNoOtherDevice) {
   const auto start =
       container_start(checkpoint, {checkpoint.holders[1]},
                       [](const std::string& resource) { return resource.starts_with("slots/"); });
-  EXPECT_EQ(start.pod_uid, "u1");
+  EXPECT_EQ(start.pod.uid, "u1");
   ASSERT_EQ(start.containers.size(), 1U);
   EXPECT_EQ(start.containers[0].name, "c");
   EXPECT_THAT(start.containers[0].ids, ElementsAre(Pair("slots/a", ElementsAre("s-0", "s-1")),

@@ -30,10 +30,10 @@ void add_devices(const CurrentOffer& offering, const model::DeviceAllocation& ho
 // A container has one grant, with its devices of all resources.
 model::Grant grant_of(const kubelet::Checkpoint& checkpoint,
                       const model::DeviceAllocation& container, const CurrentOffer& offering) {
-  model::Grant grant{.pod_namespace = container.pod_namespace, .pod = container.pod};
+  model::Grant grant{.pod = container.pod};
   std::set<std::string> devices;
   for (const auto& holder : checkpoint.holders) {
-    if (holder.pod_uid != container.pod_uid || holder.container != container.container) continue;
+    if (holder.pod.uid != container.pod.uid || holder.container != container.container) continue;
     grant.resources[holder.resource] = holder.ids;
     add_devices(offering, holder, devices);
   }
@@ -61,7 +61,7 @@ std::set<std::string> alive_pods(const kubelet::Checkpoint& checkpoint,
   for (const auto& holder : checkpoint.holders) {
     for (const auto& id : holder.ids) {
       if (ids.contains(fmt::format("{} {} {}", holder.container, holder.resource, id)))
-        alive.insert(holder.pod_uid);
+        alive.insert(holder.pod.uid);
     }
   }
   return alive;
@@ -69,14 +69,14 @@ std::set<std::string> alive_pods(const kubelet::Checkpoint& checkpoint,
 
 std::set<std::string> pods_in(const kubelet::Checkpoint& checkpoint) {
   std::set<std::string> pods;
-  for (const auto& holder : checkpoint.holders) pods.insert(holder.pod_uid);
+  for (const auto& holder : checkpoint.holders) pods.insert(holder.pod.uid);
   return pods;
 }
 
 std::set<std::string> pods_in_slots(const std::vector<grants::GrantFile>& granted) {
   std::set<std::string> pods;
   for (const auto& written : granted) {
-    if (written.grant.share) pods.insert(written.pod_uid);
+    if (written.grant.share) pods.insert(written.grant.pod.uid);
   }
   return pods;
 }
@@ -157,7 +157,7 @@ Status PreStartHandler::fill(const WaitingRequest& waiting, const kubelet::Check
 // kubelet tries again.
 Status PreStartHandler::write_grant(const model::DeviceAllocation& holder,
                                     const model::Grant& grant) const {
-  const auto written = grants::write(host_, holder.pod_uid, holder.container, grant);
+  const auto written = grants::write(host_, holder.container, grant);
   if (written.ok()) return {};
   return Error(Errc::Busy,
                fmt::format("{}. The runtime would give the container no GPU without this file, so "
@@ -177,16 +177,15 @@ Result<PreStartHandler::PreStartState> PreStartHandler::try_once(const WaitingRe
   }
   for (const auto& holder : holders) {
     auto grant = grant_of(*checkpoint, holder, *waiting.offering);
-    if (auto known = grants::read(host_, holder.pod_uid, holder.container); known.ok()) {
+    if (auto known = grants::read(host_, holder.pod.uid, holder.container); known.ok()) {
       grant.share = std::move(known->share);
-      grant.pod_namespace = std::move(known->pod_namespace);  // the checkpoint has only the UID
-      grant.pod = std::move(known->pod);
+      grant.pod = std::move(known->pod);  // the checkpoint has only the UID
     }
     look_at_grants_ = true;
     GANTRY_CHECK(write_grant(holder, grant));
     log_.info(
         kStartsComponent, "container starts",
-        {{"pod_uid", holder.pod_uid}, {"container", holder.container}, {"devices", grant.devices}});
+        {{"pod_uid", holder.pod.uid}, {"container", holder.container}, {"devices", grant.devices}});
   }
   return holders.empty() ? PreStartState::NotYet : PreStartState::Ready;
 }

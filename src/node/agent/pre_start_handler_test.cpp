@@ -162,10 +162,11 @@ TEST_F(KubeletStarts, GrantsOfPodsThatTheCheckpointDoesNotNameGoAtTheStart) {
   offer(machine_, mixed_mig_for_test());
   ASSERT_TRUE(kubelet_.admit(pod_with("u1", {{kGpuResource, 1}})).ok());
   ASSERT_TRUE(kubelet_.start_container("u1", "main").ok());
-  ASSERT_TRUE(grants::write(host_, "ended", "main", {}).ok());
+  ASSERT_TRUE(grants::write(host_, "main", {.pod = {.uid = "ended"}}).ok());
   tree_.file("run/gantry/grants/killed/main/.grant.json.tmp", "half");
-  const model::Grant in_slot{.share = model::GrantShare{.name = "slot-1"}};
-  ASSERT_TRUE(grants::write(host_, "in-slot", "main", in_slot).ok());
+  const model::Grant in_slot{.pod = {.uid = "in-slot"},
+                             .share = model::GrantShare{.name = "slot-1"}};
+  ASSERT_TRUE(grants::write(host_, "main", in_slot).ok());
   PreStartHandler next(*loop_, host_, "/dp", log_);
   next.remove_grants_of_unknown_pods();
   EXPECT_THAT(*grants::pods(host_), UnorderedElementsAre("in-slot", "u1"));
@@ -175,7 +176,7 @@ TEST_F(KubeletStarts, APodThatTheCheckpointDoesNotNameIsGoneAtTheFirstLook) {
   offer(machine_, mixed_mig_for_test());
   ASSERT_TRUE(kubelet_.admit(pod_with("u1", {{kGpuResource, 1}})).ok());
   ASSERT_TRUE(kubelet_.start_container("u1", "main").ok());
-  ASSERT_TRUE(grants::write(host_, "ended", "main", {}).ok());
+  ASSERT_TRUE(grants::write(host_, "main", {.pod = {.uid = "ended"}}).ok());
   handler_.remove_grants_of_gone_pods(kubelet_.holders());
   EXPECT_THAT(*grants::pods(host_), ElementsAre("u1"));
 }
@@ -198,7 +199,7 @@ TEST_F(KubeletStarts, GrantsAreNotReadWhileTheListIsTheSame) {
   ASSERT_TRUE(kubelet_.start_container("u1", "main").ok());
   const auto listed = kubelet_.holders();
   handler_.remove_grants_of_gone_pods(listed);
-  ASSERT_TRUE(grants::write(host_, "stranger", "main", {}).ok());
+  ASSERT_TRUE(grants::write(host_, "main", {.pod = {.uid = "stranger"}}).ok());
   for (int i = 0; i < 3; ++i) handler_.remove_grants_of_gone_pods(listed);
   EXPECT_THAT(*grants::list(host_), SizeIs(2));
   handler_.remove_grants_of_gone_pods({});
@@ -207,7 +208,7 @@ TEST_F(KubeletStarts, GrantsAreNotReadWhileTheListIsTheSame) {
 }
 
 TEST_F(KubeletStarts, NothingIsRemovedWhileTheCheckpointCannotBeRead) {
-  ASSERT_TRUE(grants::write(host_, "u1", "main", {}).ok());
+  ASSERT_TRUE(grants::write(host_, "main", {.pod = {.uid = "u1"}}).ok());
   tree_.file("dp/kubelet_internal_checkpoint", "{");
   for (int i = 0; i < 3; ++i) handler_.remove_grants_of_gone_pods({});
   EXPECT_THAT(*grants::list(host_), SizeIs(1));
@@ -216,8 +217,8 @@ TEST_F(KubeletStarts, NothingIsRemovedWhileTheCheckpointCannotBeRead) {
 TEST_F(KubeletStarts, AGrantWithAShareIsNotRemovedWithoutItsShare) {
   offer(machine_, mixed_mig_for_test());
   ASSERT_TRUE(kubelet_.admit(pod_with("u1", {{kGpuResource, 1}})).ok());
-  model::Grant in_slot{.share = model::GrantShare{.name = "slot-1"}};
-  ASSERT_TRUE(grants::write(host_, "gone", "main", in_slot).ok());
+  const model::Grant in_slot{.pod = {.uid = "gone"}, .share = model::GrantShare{.name = "slot-1"}};
+  ASSERT_TRUE(grants::write(host_, "main", in_slot).ok());
   for (int i = 0; i < 3; ++i) handler_.remove_grants_of_gone_pods(kubelet_.holders());
   EXPECT_THAT(*grants::list(host_), SizeIs(1));
 }
@@ -365,10 +366,9 @@ TEST_F(PreStart, UsesTheOfferAtTheTimeOfTheRequest) {
 // The checkpoint has no names; the share was made from the pod itself.
 TEST_F(PreStart, KeepsTheShareOfTheContainerAndTheNameOfItsPod) {
   const model::Grant known{
-      .pod_namespace = "ml",
-      .pod = "train",
+      .pod = {.uid = "u1", .name_space = "ml", .name = "train"},
       .share = model::GrantShare{.name = "slot-1", .parts = {{"GPU-x", 1, 64}}}};
-  ASSERT_TRUE(grants::write(host_, "u1", "main", known).ok());
+  ASSERT_TRUE(grants::write(host_, "main", known).ok());
   write_checkpoint(kGpuResource, {gpu_});
   ManualRequest asked({gpu_});
   handler();
@@ -378,7 +378,7 @@ TEST_F(PreStart, KeepsTheShareOfTheContainerAndTheNameOfItsPod) {
   ASSERT_TRUE(now.ok());
   EXPECT_THAT(now->devices, ElementsAre(gpu_));
   EXPECT_EQ(now->share, known.share);
-  EXPECT_EQ(now->pod_namespace + "/" + now->pod, "ml/train");
+  EXPECT_EQ(now->pod, known.pod);
 }
 
 }  // namespace

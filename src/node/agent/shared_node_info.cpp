@@ -112,8 +112,8 @@ std::vector<model::DeviceAllocation> holders_by_gpu(std::vector<model::DeviceAll
     if (!written.grant.share) continue;
     bool counted = false;  // count it once, even with tokens of two resources
     for (auto& holder : holders) {
-      const bool its_own = holder.pod == written.grant.pod &&
-                           holder.pod_namespace == written.grant.pod_namespace &&
+      const bool its_own = holder.pod.name == written.grant.pod.name &&
+                           holder.pod.name_space == written.grant.pod.name_space &&
                            holder.container == written.container &&
                            written.grant.resources.contains(holder.resource);
       if (!its_own) continue;

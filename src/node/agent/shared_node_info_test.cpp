@@ -66,20 +66,18 @@ TEST(SharedReport, OfNothingTakesItBack) {
 }
 
 TEST(OnGpus, AreContainersByTheirGrants) {
-  const model::DeviceAllocation tokens{.pod_namespace = "d",
-                                       .pod = "p",
+  const model::DeviceAllocation tokens{.pod = {.name_space = "d", .name = "p"},
                                        .container = "c",
                                        .resource = "aliyun.com/gpu-mem",
                                        .ids = {"gib-00001", "gib-00002"}};
   auto slot = tokens;
   slot.resource = "gantry.dev/share";
   auto other = tokens;
-  other.pod = "q";
-  model::Grant grant{.pod_namespace = "d",
-                     .pod = "p",
+  other.pod.name = "q";
+  model::Grant grant{.pod = {.uid = "uid", .name_space = "d", .name = "p"},
                      .resources = {{tokens.resource, tokens.ids}, {slot.resource, slot.ids}}};
   grant.share = model::GrantShare{.name = "slot-1", .parts = {{"GPU-a", 0, 2048, 0}}};
-  const auto placed = holders_by_gpu({tokens, slot, other}, {{"uid", "c", grant}});
+  const auto placed = holders_by_gpu({tokens, slot, other}, {{"c", grant}});
   EXPECT_EQ(placed[0].ids, (std::vector<std::string>{"GPU-a::0"}));
   EXPECT_TRUE(placed[1].ids.empty());
   EXPECT_EQ(placed[2].ids, other.ids);

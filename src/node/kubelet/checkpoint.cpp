@@ -53,7 +53,7 @@ Result<DeviceAllocation> holder_in(const Value& entry) {
   }
   GANTRY_TRY(auto ids, ids_in(entry["DeviceIDs"]));
   return DeviceAllocation{
-      .pod_uid = *uid, .container = *container, .resource = *resource, .ids = std::move(ids)};
+      .pod = {.uid = *uid}, .container = *container, .resource = *resource, .ids = std::move(ids)};
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ TEST(Checkpoint, TellsWhoHasWhatByPodUid) {
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().text();
   ASSERT_THAT(checkpoint->holders, SizeIs(2));
   const auto& main = checkpoint->holders[1];
-  EXPECT_EQ(main.pod_uid, "u1");
+  EXPECT_EQ(main.pod.uid, "u1");
   EXPECT_EQ(main.container, "main");
   EXPECT_EQ(main.resource, "nvidia.com/gpu");
   EXPECT_THAT(main.ids, ElementsAre("GPU-a", "GPU-b", "GPU-c"));  // a device of two nodes, once

@@ -73,9 +73,12 @@ TEST(Messages, FieldsOfLaterVersionsAreSkipped) {
 
 TEST(PodResourcesMessages, OneHolderForAContainerAndResourceWhateverTheNumaNodes) {
   const std::vector<model::DeviceAllocation> holders{
-      {.pod_namespace = "a", .pod = "p", .container = "c", .resource = "r", .ids = {"1", "2"}},
-      {.pod_namespace = "a", .pod = "p", .container = "d", .resource = "r", .ids = {"3"}},
-      {.pod_namespace = "b", .pod = "p", .container = "c", .resource = "s", .ids = {"4"}}};
+      {.pod = {.name_space = "a", .name = "p"},
+       .container = "c",
+       .resource = "r",
+       .ids = {"1", "2"}},
+      {.pod = {.name_space = "a", .name = "p"}, .container = "d", .resource = "r", .ids = {"3"}},
+      {.pod = {.name_space = "b", .name = "p"}, .container = "c", .resource = "s", .ids = {"4"}}};
   EXPECT_EQ(*decode_pod_resources(encode_pod_resources(holders)), holders);
 
   // The same resource twice, once for each node.

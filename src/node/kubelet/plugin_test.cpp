@@ -114,7 +114,7 @@ TEST_F(PluginTest, APodGetsWhatTheAgentAnswersAndItsStartIsAskedFor) {
   const auto holders =
       holders_of(*read_checkpoint(tree_.path("dp")), kGpuResource, {"GPU-a", "GPU-b"});
   ASSERT_THAT(holders, SizeIs(1));
-  EXPECT_EQ(holders[0].pod_uid, "u1");
+  EXPECT_EQ(holders[0].pod.uid, "u1");
 }
 
 TEST_F(PluginTest, TheAgentsPreferenceDecides) {

@@ -59,8 +59,8 @@ Result<std::vector<DeviceAllocation>> decode_pod(std::string_view bytes) {
   std::vector<Container> containers;
   GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
     switch (field.number()) {
-      case 1: return read(field, pod.pod);
-      case 2: return read(field, pod.pod_namespace);
+      case 1: return read(field, pod.pod.name);
+      case 2: return read(field, pod.pod.name_space);
       case 3: return read(field, decode_container, containers);
       default: return {};
     }

@@ -26,7 +26,7 @@ inline constexpr std::string_view kGetAllocatable =
 // Resource to the ids of its healthy devices, free or in use.
 using Allocatable = std::map<std::string, std::set<std::string>>;
 
-// Decodes ListPodResourcesResponse: one entry for each container and resource, without pod_uid.
+// Decodes ListPodResourcesResponse: one entry for each container and resource, without the UID.
 Result<std::vector<model::DeviceAllocation>> decode_pod_resources(std::string_view bytes);
 Result<Allocatable> decode_allocatable(std::string_view bytes);
 

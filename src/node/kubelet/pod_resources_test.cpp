@@ -39,8 +39,8 @@ TEST_F(PodResourcesTest, SaysWhoHasWhat) {
   const auto all = holders(resources_);
   ASSERT_TRUE(all.ok());
   ASSERT_THAT(*all, SizeIs(1));
-  EXPECT_EQ((*all)[0].pod, "pu1");
-  EXPECT_EQ((*all)[0].pod_namespace, "default");
+  EXPECT_EQ((*all)[0].pod.name, "pu1");
+  EXPECT_EQ((*all)[0].pod.name_space, "default");
   EXPECT_EQ((*all)[0].container, "main");
   EXPECT_THAT((*all)[0].ids, ElementsAre("GPU-a", "GPU-b"));
 }

@@ -91,7 +91,7 @@ std::vector<Attribution> attribute_devices(const Snapshot& snapshot) {
       one.holder.ids = {id};
       // Two replicas of one card in one container count as one use.
       const auto use = fmt::format("{}\n{}\n{}\n{}\n{}", one.gpu.text, one.mig.text,
-                                   holder.pod_namespace, holder.pod, holder.container);
+                                   holder.pod.name_space, holder.pod.name, holder.container);
       if (seen.insert(use).second) list.push_back(std::move(one));
     }
   }
@@ -106,12 +106,12 @@ std::vector<Attribution> attribute_devices(const Snapshot& snapshot) {
 
 PodUsage pod_usage(const model::GpuReading& reading, const Attribution& holder) {
   PodUsage use;
-  if (holder.holder.pod_uid.empty()) return use;
+  if (holder.holder.pod.uid.empty()) return use;
   const auto* instance = find_instance(reading, holder.mig);
   use.memory_bytes = 0;
   use.percent = 0;
   for (const auto& process : reading.processes) {
-    if (process.pod_uid != holder.holder.pod_uid) continue;
+    if (process.pod_uid != holder.holder.pod.uid) continue;
     if (instance != nullptr && process.gpu_instance != instance->gpu_instance) continue;
     *use.memory_bytes += process.memory_bytes.value_or(0);
     if (use.percent && process.utilization_percent) {

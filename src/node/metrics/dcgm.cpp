@@ -203,9 +203,9 @@ std::string card_labels(const model::Gpu& gpu) {
 
 void add_dcgm_pod(std::string& labels, const model::DeviceAllocation& holder) {
   add_label(labels, "container", holder.container);
-  add_label(labels, "namespace", holder.pod_namespace);
-  add_label(labels, "pod", holder.pod);
-  if (!holder.pod_uid.empty()) add_label(labels, "pod_uid", holder.pod_uid);
+  add_label(labels, "namespace", holder.pod.name_space);
+  add_label(labels, "pod", holder.pod.name);
+  if (!holder.pod.uid.empty()) add_label(labels, "pod_uid", holder.pod.uid);
 }
 
 class Sources {

@@ -28,8 +28,8 @@ struct GkeSeries {
 };
 
 void add_gke_pod(std::string& labels, const model::DeviceAllocation& holder) {
-  add_label(labels, "namespace", holder.pod_namespace);
-  add_label(labels, "pod", holder.pod);
+  add_label(labels, "namespace", holder.pod.name_space);
+  add_label(labels, "pod", holder.pod.name);
   add_label(labels, "container", holder.container);
 }
 

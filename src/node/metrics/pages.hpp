@@ -26,7 +26,7 @@ std::vector<std::string_view> metric_names();
 struct Attribution {
   model::GpuUuid gpu, mig;         // mig: empty text for a whole card or its replicas
   bool shared = false;             // other containers may have it too
-  model::DeviceAllocation holder;  // with pod_uid if known
+  model::DeviceAllocation holder;  // with the UID of its pod if known
   bool operator==(const Attribution&) const = default;
 };
 // Ordered by card, instance and holder. Ids that are no longer offered are recognized by their

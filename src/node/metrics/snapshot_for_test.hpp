@@ -11,12 +11,11 @@ namespace gantry::metrics {
 inline model::DeviceAllocation hold(std::string name_space, std::string pod, std::string container,
                                     std::vector<std::string> ids,
                                     std::string resource = "nvidia.com/gpu", std::string uid = "") {
-  return {.pod_uid = std::move(uid),
-          .pod_namespace = std::move(name_space),
-          .pod = std::move(pod),
-          .container = std::move(container),
-          .resource = std::move(resource),
-          .ids = std::move(ids)};
+  return {
+      .pod = {.uid = std::move(uid), .name_space = std::move(name_space), .name = std::move(pod)},
+      .container = std::move(container),
+      .resource = std::move(resource),
+      .ids = std::move(ids)};
 }
 
 inline model::GpuReading reading_for_test(int index) {

@@ -36,7 +36,7 @@ Status ShareProvisioner::end_container(const GrantFile& written,
                                        const std::vector<GrantFile>& others) const {
   std::vector<GrantFile> rest;
   std::copy_if(others.begin(), others.end(), std::back_inserter(rest), [&](const GrantFile& other) {
-    return other.pod_uid != written.pod_uid || other.container != written.container;
+    return other.grant.pod.uid != written.grant.pod.uid || other.container != written.container;
   });
   const auto used = slots_of(rest);
   const auto& share = *written.grant.share;
@@ -48,7 +48,7 @@ Status ShareProvisioner::end_container(const GrantFile& written,
   for (const auto& name : share.other_slots) {
     if (!used.contains(name)) GANTRY_CHECK(publish::remove_slot_spec(context_.host, name));
   }
-  return grants::remove(context_.host, written.pod_uid, written.container);
+  return grants::remove(context_.host, written.grant.pod.uid, written.container);
 }
 
 bool ShareProvisioner::remove_all_except(const std::function<bool(const GrantFile&)>& alive) {
@@ -65,14 +65,15 @@ bool ShareProvisioner::remove_all_except(const std::function<bool(const GrantFil
     if (!ended.ok()) {
       clean = false;
       context_.note({.what = ShareNote::Kind::NotRemoved,
-                     .pod = written.pod_uid,
+                     .pod = written.grant.pod,
                      .container = written.container,
                      .error = ended.error().text()});
       ++i;
       continue;
     }
-    context_.note(
-        {.what = ShareNote::Kind::Removed, .pod = written.pod_uid, .container = written.container});
+    context_.note({.what = ShareNote::Kind::Removed,
+                   .pod = written.grant.pod,
+                   .container = written.container});
     granted->erase(granted->begin() + static_cast<std::ptrdiff_t>(i));
   }
   return remove_orphans() && clean;

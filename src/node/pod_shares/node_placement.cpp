@@ -167,10 +167,8 @@ std::vector<PlacedPod> granted_pods(std::span<const grants::GrantFile> granted) 
   std::map<std::string, PlacedPod> pods;
   for (const auto& written : granted) {
     if (!written.grant.share) continue;
-    auto& pod = pods[written.pod_uid];
-    pod.ask.pod.uid = written.pod_uid;
-    pod.ask.pod.name_space = written.grant.pod_namespace;
-    pod.ask.pod.name = written.grant.pod;
+    auto& pod = pods[written.grant.pod.uid];
+    pod.ask.pod = written.grant.pod;
     add(written, pod);
   }
   std::vector<PlacedPod> all;

@@ -35,10 +35,10 @@ podspec::Placement on(const std::string& gpu, std::uint64_t gib, std::uint32_t c
 GrantFile given(const std::string& uid, const std::string& gpu, std::uint64_t gib,
                 ContainerPhase phase = ContainerPhase::Main, const std::string& container = "c",
                 std::uint32_t cores = 0) {
-  model::Grant grant{.pod_namespace = "d", .pod = "pod-" + uid};
+  model::Grant grant{.pod = {.uid = uid, .name_space = "d", .name = "pod-" + uid}};
   grant.share = model::GrantShare{
       .name = "slot-" + uid + container, .phase = phase, .parts = {{gpu, 0, gib * 1024, cores}}};
-  return {uid, container, grant};
+  return {container, grant};
 }
 
 TEST(CheckPlacement, TakesWhatThePodAsksFor) {

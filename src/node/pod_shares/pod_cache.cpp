@@ -25,7 +25,7 @@ void PodCache::set(const json::Document& pod) {
   }
 }
 
-void PodCache::remove(const kube::ObjectRef& pod) {
+void PodCache::remove(const ObjectRef& pod) {
   const std::lock_guard hold(mutex_);
   pods_.erase(pod.uid);
 }

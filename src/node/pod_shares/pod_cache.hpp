@@ -21,7 +21,7 @@ class PodCache : public kube::ResourceEventHandler {
   explicit PodCache(OnError on_error = nullptr) : trouble_(std::move(on_error)) {}
 
   void set(const json::Document& pod) override;
-  void remove(const kube::ObjectRef& pod) override;
+  void remove(const ObjectRef& pod) override;
   void listed() override;
   void on_error(const Error& error, std::chrono::milliseconds retry_in) override;
 

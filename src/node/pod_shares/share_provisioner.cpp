@@ -19,7 +19,7 @@ using grants::GrantFile;
 const GrantFile* grant_of(const std::vector<GrantFile>& granted, const std::string& uid,
                           const std::string& container) {
   for (const auto& written : granted) {
-    if (written.pod_uid == uid && written.container == container && written.grant.share)
+    if (written.grant.pod.uid == uid && written.container == container && written.grant.share)
       return &written;
   }
   return nullptr;
@@ -149,14 +149,14 @@ Result<podspec::Placement> ShareProvisioner::placement_for(const NodeSnapshot& m
     annotations.insert_or_assign(std::string(kAssigned), "true");
   plan.patches.push_back(
       {.pod = ask.pod, .body = patch_body(ask, annotations), .why = "this node placed it"});
-  context_.note({.what = ShareNote::Kind::Placed, .pod = to_string(ask.pod)});
+  context_.note({.what = ShareNote::Kind::Placed, .pod = ask.pod});
   return chosen;
 }
 
 Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& machine,
                                                           const ContainerStart& start,
                                                           const std::vector<GrantFile>& granted) {
-  GANTRY_TRY(const auto text, context_.pod(start.pod_uid));
+  GANTRY_TRY(const auto text, context_.pod(start.pod.uid));
   GANTRY_TRY(const auto pod, json::Document::parse(text).in("the pod"));
   GANTRY_TRY(auto ask, podspec::parse_request(pod.root()));
   if (!ask)
@@ -166,7 +166,7 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
   GANTRY_TRY(plan.placement, placement_for(machine, pod, plan.ask, granted, plan));
   // A container keeps its grant, whatever is written into the pod.
   for (auto& placed : plan.placement) {
-    const auto* known = grant_of(granted, start.pod_uid, placed.container);
+    const auto* known = grant_of(granted, start.pod.uid, placed.container);
     if (known == nullptr) continue;
     placed.parts = known->grant.share->parts;
   }
@@ -183,8 +183,7 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
     const auto* where = find(plan.placement, asked.container);
     placed.push_back(*where);
     last = &asked;
-    model::Grant grant{.pod_namespace = plan.ask.pod.name_space,
-                       .pod = plan.ask.pod.name,
+    model::Grant grant{.pod = plan.ask.pod,
                        .resources = container->ids,
                        .share = model::GrantShare{.name = plan.slot,
                                                   .phase = asked.phase,
@@ -203,7 +202,7 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
   std::vector<model::GrantShare> others;
   for (const auto& written : granted) {
     const auto& share = written.grant.share;
-    if (written.pod_uid == start.pod_uid && share && share->name != plan.slot &&
+    if (written.grant.pod.uid == start.pod.uid && share && share->name != plan.slot &&
         share->phase != model::ContainerPhase::Init)
       others.push_back(*share);
   }
@@ -219,7 +218,7 @@ bool ShareProvisioner::is_up_to_date(const ContainerStart& start,
                                      const std::vector<GrantFile>& granted) const {
   std::vector<std::string> names;
   for (const auto& container : start.containers) {
-    const auto* known = grant_of(granted, start.pod_uid, container.name);
+    const auto* known = grant_of(granted, start.pod.uid, container.name);
     if (known == nullptr) return false;
     names.push_back(known->grant.share->name);
     if (!context_.host.exists(publish::slot_spec_path(names.back()))) return false;
@@ -238,14 +237,14 @@ Status ShareProvisioner::end_others(daemon::Client& client, const Plan& plan,
   std::vector<model::GrantShare> starting;
   for (const auto& [container, grant] : plan.grants) starting.push_back(*grant.share);
   const auto goes = [&](const GrantFile& written) {
-    return written.pod_uid == plan.ask.pod.uid && written.grant.share &&
+    return written.grant.pod.uid == plan.ask.pod.uid && written.grant.share &&
            written.grant.share->name != plan.slot && has_ended(*written.grant.share, starting);
   };
   for (const auto& written : granted) {
     if (!goes(written)) continue;
     GANTRY_CHECK(end_container(written, granted));
     const auto heir = std::find_if(granted.begin(), granted.end(), [&](const GrantFile& other) {
-      return other.pod_uid == plan.ask.pod.uid && other.grant.share && !goes(other) &&
+      return other.grant.pod.uid == plan.ask.pod.uid && other.grant.share && !goes(other) &&
              other.grant.share->name == written.grant.share->name;
     });
     if (heir == granted.end()) continue;
@@ -289,7 +288,7 @@ Status ShareProvisioner::give(const NodeSnapshot& machine, const Plan& plan,
       whole.devices = std::move(known->devices);
       whole.resources.merge(known->resources);
     }
-    GANTRY_CHECK(grants::write(context_.host, plan.ask.pod.uid, container, whole));
+    GANTRY_CHECK(grants::write(context_.host, container, whole));
   }
   auto made = apply_plan(machine, plan, granted);
   if (made.ok()) return made;
@@ -317,13 +316,13 @@ Result<std::vector<GrantFile>> ShareProvisioner::end_previous(const ContainerSta
   GANTRY_TRY(const auto granted, grants::list(context_.host));
   std::vector<GrantFile> rest;
   for (const auto& written : granted) {
-    if (!written.grant.share || written.pod_uid == start.pod_uid || !had_them(written)) {
+    if (!written.grant.share || written.grant.pod.uid == start.pod.uid || !had_them(written)) {
       rest.push_back(written);
       continue;
     }
     GANTRY_CHECK(end_container(written, granted)
                      .in(fmt::format("ending the share of pod {}, which had the slot before",
-                                     written.pod_uid)));
+                                     written.grant.pod.uid)));
   }
   return rest;
 }

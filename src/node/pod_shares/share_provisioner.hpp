@@ -5,13 +5,13 @@
 // process ends between two steps: the kubelet asks again.
 #pragma once
 
+#include "base/core/object_ref.hpp"
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
 #include "base/sys/host.hpp"
 #include "cluster/podspec/node.hpp"
 #include "container/publish/share_spec.hpp"
 #include "gpu/model/inventory.hpp"
-#include "net/kube/object_ref.hpp"
 #include "node/pod_shares/node_placement.hpp"
 #include "sharing/daemon/client.hpp"
 
@@ -36,13 +36,13 @@ struct StartingContainer {
 
 // Containers that are about to start, from the kubelet's checkpoint.
 struct ContainerStart {
-  std::string pod_uid;
+  PodRef pod;                                 // the checkpoint knows only its UID
   std::vector<StartingContainer> containers;  // all have exactly the same ids of a resource
 };
 
 // A change to write to a pod when the API server is reachable.
 struct PodPatch {
-  kube::PodRef pod;
+  PodRef pod;
   std::string body;  // a merge patch
   std::string why;
 };
@@ -55,7 +55,7 @@ struct ShareNote {
     NotRemoved  // container, error
   };
   Kind what = Kind::Placed;
-  std::string pod;  // Placed: namespace and name; otherwise the UID
+  PodRef pod;
   std::string container;
   std::string error;
   auto operator<=>(const ShareNote&) const = default;  // NOLINT(modernize-use-nullptr)

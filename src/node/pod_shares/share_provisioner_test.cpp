@@ -53,7 +53,7 @@ class Filling : public ::testing::Test {
   }
 
   static ContainerStart start(const std::string& uid, const std::vector<std::string>& ids) {
-    return {.pod_uid = uid, .containers = {{"c", {{std::string(kMem), ids}}}}};
+    return {.pod = {.uid = uid}, .containers = {{"c", {{std::string(kMem), ids}}}}};
   }
 
   daemon::ShareState share(const std::vector<std::string>& ids) {
@@ -178,7 +178,7 @@ TEST_F(Filling, IdsOfAPodThatIsOverAreFreeForTheNext) {
   ASSERT_TRUE(filled.ok()) << filled.error().text();
   const auto granted = grants::list(host_);
   ASSERT_THAT(*granted, SizeIs(1));
-  EXPECT_EQ(granted->front().pod_uid, "b");
+  EXPECT_EQ(granted->front().grant.pod.uid, "b");
 }
 
 TEST_F(Filling, APodThatNobodyPlacedIsPlacedAndToldSo) {
@@ -217,12 +217,13 @@ TEST_F(Filling, WhatAnInitContainerHadAloneIsRoomForThoseAfterIt) {
     const auto state = client->show(resources::slot_name(kGpu, std::vector<std::string>{id}));
     return state.ok() ? state->share.memory->bytes >> 20U : 0;
   };
-  const ContainerStart handed_on{.pod_uid = "u", .containers = {{"i", first}, {"a", first}}};
+  const ContainerStart handed_on{.pod = {.uid = "u"}, .containers = {{"i", first}, {"a", first}}};
   ASSERT_TRUE(filler_.provision(machine_, start("other", {"gib-0"})).ok());
   ASSERT_TRUE(filler_.provision(machine_, handed_on).ok());
   EXPECT_EQ(mib("s-0"), 100'000U);
   ASSERT_TRUE(filler_.provision(machine_, handed_on).ok());
-  const auto last = filler_.provision(machine_, {.pod_uid = "u", .containers = {{"b", second}}});
+  const auto last =
+      filler_.provision(machine_, {.pod = {.uid = "u"}, .containers = {{"b", second}}});
   ASSERT_TRUE(last.ok()) << last.error().text();
   EXPECT_EQ(mib("s-0"), 30'000U);
   EXPECT_EQ(mib("s-1"), 30'000U);
@@ -240,10 +241,10 @@ TEST_F(Filling, TheRestEndsWithoutItsPods) {
   // As after a crash between the making of a share and all that follows.
   ASSERT_TRUE(client->create(*policy::parse_share({.name = "slot-lost", .memory = "1GiB"})).ok());
   ASSERT_TRUE(
-      filler_.remove_all_except([](const auto& written) { return written.pod_uid == "b"; }));
+      filler_.remove_all_except([](const auto& written) { return written.grant.pod.uid == "b"; }));
   EXPECT_THAT(*client->list(), SizeIs(1));
   EXPECT_THAT(publish::slot_spec_names(host_), SizeIs(1));
-  EXPECT_EQ(grants::list(host_)->front().pod_uid, "b");
+  EXPECT_EQ(grants::list(host_)->front().grant.pod.uid, "b");
 }
 
 TEST_F(Filling, AGrantWithoutAShareIsMadeTrueWhenItIsAskedForAgain) {

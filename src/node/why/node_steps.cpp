@@ -96,7 +96,7 @@ Step allocation_step(const sys::Host& machine, const std::string& directory, jso
   }
   const auto uid = pod["metadata"]["uid"].string();
   for (const auto& holder : checkpoint->holders) {
-    if (holder.pod_uid != uid) continue;
+    if (holder.pod.uid != uid) continue;
     // A share has many units of memory, and their ids say nothing: only their number is shown.
     const auto ids = holder.ids.size() > kIdsShown ? fmt::to_string(holder.ids.size())
                                                    : fmt::format("{}", fmt::join(holder.ids, " "));
@@ -119,7 +119,7 @@ Step gpu_health_step(const sys::Host& machine, const std::string& directory, jso
   if (reported["status"].string() != "False" || !checkpoint.ok()) return step;
   const auto message = reported["message"].string().value_or("");
   for (const auto& holder : checkpoint->holders) {
-    if (holder.pod_uid != pod["metadata"]["uid"].string()) continue;
+    if (holder.pod.uid != pod["metadata"]["uid"].string()) continue;
     for (const auto& id : holder.ids) {
       // A replica has the health of its card.
       const auto problem = health::find_problem(message, id.substr(0, id.find("::")));

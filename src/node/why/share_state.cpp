@@ -73,7 +73,7 @@ std::vector<Step> share_state_steps(const sys::Host& machine, json::Value pod) {
   const auto granted = grants::list(machine);
   if (!granted.ok()) return steps;  // nothing was ever granted here
   const bool any = std::any_of(granted->begin(), granted->end(), [&](const auto& written) {
-    return written.pod_uid == uid && written.grant.share;
+    return written.grant.pod.uid == uid && written.grant.share;
   });
   if (!any) return steps;
   const auto states = shares_on(machine);
@@ -83,7 +83,7 @@ std::vector<Step> share_state_steps(const sys::Host& machine, json::Value pod) {
              .verdict = StepStatus::Unknown,
              .read = states.error().text()}};
   for (const auto& written : *granted) {
-    if (written.pod_uid != uid || !written.grant.share) continue;
+    if (written.grant.pod.uid != uid || !written.grant.share) continue;
     const auto& share = written.grant.share->name;
     steps.push_back(share_state_step(written.container, share, find(*states, share)));
   }

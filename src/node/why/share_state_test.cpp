@@ -45,10 +45,12 @@ TEST(WhyShare, AContainerWhoseShareIsGoneIsBroken) {
   test::Tree node;
   const auto pod = test::parsed(R"({"metadata":{"uid":"u"}})");
   EXPECT_TRUE(share_state_steps(node.host(), pod.root()).empty());
-  const model::Grant grant{.pod = "p", .share = model::GrantShare{.name = "slot-1"}};
-  ASSERT_TRUE(grants::write(node.host(), "another", "c", grant).ok());
+  model::Grant grant{.pod = {.uid = "another", .name = "p"},
+                     .share = model::GrantShare{.name = "slot-1"}};
+  ASSERT_TRUE(grants::write(node.host(), "c", grant).ok());
   EXPECT_TRUE(share_state_steps(node.host(), pod.root()).empty());
-  ASSERT_TRUE(grants::write(node.host(), "u", "c", grant).ok());
+  grant.pod.uid = "u";
+  ASSERT_TRUE(grants::write(node.host(), "c", grant).ok());
   const auto steps = share_state_steps(node.host(), pod.root());
   ASSERT_EQ(steps.size(), 1U);
   EXPECT_EQ(steps[0].verdict, StepStatus::Failed);

@@ -89,9 +89,9 @@ Result<std::unique_ptr<ServedShare>> ServedShare::open(sys::Loop& loop, const sy
              ShareSocket::open(loop, path, made->pages_, made->attached_processes_,
                                {.report =
                                     [share](std::uint32_t slot, const FenceReport& report) {
-                                      if (report.event == FENCE_REFUSED) ++share->refused_;
                                       share->callbacks_.report(*share, slot, report);
                                     },
+                                .refused = [share] { ++share->refused_; },
                                 .admits = {},
                                 .ready = [share] { return share->recovered_ns_ == 0; }}));
   return made;

@@ -70,6 +70,7 @@ struct ShareSocket::Peer {
   Clock::time_point since;
   bool greeted = false;
   bool held_back = false;
+  bool ended = false;                 // its process has; the last messages are still read
   std::optional<std::uint32_t> slot;  // of a worker
   int reports = 0;                    // since the last heartbeat
   sys::Loop::Watch watch;             // must end before the socket
@@ -198,7 +199,10 @@ void ShareSocket::on_readable(int fd) {
     // One byte more than the largest message, so that a longer message is recognised by its size.
     std::array<char, sizeof(FenceReport) + 1> bytes{};
     const auto got = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_TRUNC);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+      if (peer.ended) forget(fd);
+      return;
+    }
     if (got <= 0 || !take(peer, bytes.data(), static_cast<std::size_t>(got))) return forget(fd);
     if (++peer.reports < bounds_.reports_per_heartbeat &&
         ++reports_ < bounds_.reports_per_heartbeat_total)
@@ -223,14 +227,19 @@ bool ShareSocket::take(Peer& peer, const char* bytes, std::size_t size) {
   }
   FenceReport report{};
   if (size != sizeof report || !peer.slot) return false;
-  // A child may continue to report for a parent that has ended.
-  const auto* member = attached_processes_.of_pid(peer.identity.pid);
-  if (member == nullptr || member->slot != *peer.slot) return false;
   std::memcpy(&report, bytes, sizeof report);
   if (report.event < FENCE_ACTIVE || report.event > FENCE_REFUSED ||
       report.gpu >= pages_.gpu_count())
     return false;
-  if (callbacks_.report) callbacks_.report(*peer.slot, report);
+  // The process may have ended since, because of this.
+  if (report.event == FENCE_REFUSED) {
+    if (callbacks_.refused) callbacks_.refused();
+    return true;
+  }
+  // A child may continue to report for a parent that has ended.
+  const auto* member = attached_processes_.of_pid(peer.identity.pid);
+  peer.ended = member == nullptr || member->slot != *peer.slot;
+  if (!peer.ended && callbacks_.report) callbacks_.report(*peer.slot, report);
   return true;
 }
 

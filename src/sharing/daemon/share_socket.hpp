@@ -35,8 +35,10 @@ struct SocketLimits {
 class ShareSocket {
  public:
   struct Callbacks {
-    // `report.gpu` is one of the share's.
+    // Of a running process, except FENCE_REFUSED. `report.gpu` is one of the share's.
     std::function<void(std::uint32_t slot, const FenceReport& report)> report;
+    // An allocation of a process, which may have ended since, did not fit.
+    std::function<void()> refused = {};
     // True if this process may use the share; if empty, all may.
     std::function<bool(pid_t pid)> admits;
     // True if the memory of the share's processes is known, so that another may join; if empty, it

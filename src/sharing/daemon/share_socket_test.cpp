@@ -38,7 +38,8 @@ class ShareSocketTest : public ::testing::Test {
     socket_ = *ShareSocket::open(
         *loop_, path_, pages_, attached_processes_,
         {.report = [this](std::uint32_t slot,
-                          const FenceReport& report) { reports_.emplace_back(slot, report); }},
+                          const FenceReport& report) { reports_.emplace_back(slot, report); },
+         .refused = [this] { ++refused_; }},
         bounds);
   }
   void SetUp() override { open(); }
@@ -105,6 +106,7 @@ class ShareSocketTest : public ::testing::Test {
                          left_.push_back(m.pid);
                        }}};
   std::vector<std::pair<std::uint32_t, FenceReport>> reports_;
+  int refused_ = 0;
   std::unique_ptr<ShareSocket> socket_;
 };
 
@@ -145,6 +147,19 @@ TEST_F(ShareSocketTest, ReportsComeWithTheSlotOfTheirProcess) {
   ASSERT_TRUE(until([&] { return !reports_.empty(); }));
   EXPECT_EQ(reports_[0].first, attached.welcome.slot);
   EXPECT_EQ(reports_[0].second.turn, 17U);
+}
+
+TEST_F(ShareSocketTest, TheRefusalThatAProcessEndedForIsCounted) {
+  const auto child = process([](const TestPeer& peer) {
+    std::this_thread::sleep_for(20ms);  // until the daemon's side runs no more
+    (void)peer.report(FENCE_ACTIVE, 0, 0);
+    ::_exit(peer.report(FENCE_REFUSED, 0, 0) ? 0 : 1);
+  });
+  int status = 1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  EXPECT_TRUE(until([&] { return socket_->connections() == 0; }));
+  EXPECT_EQ(refused_, 1);
 }
 
 TEST_F(ShareSocketTest, AClosedSocketIsNoDeath) {

@@ -24,7 +24,7 @@ TEST(GpuTurn, TheFirstLaunchIsReportedAndTheEndOfAWaitAtOnce) {
   FencedCuda cuda;
   cuda.ready();
   EXPECT_EQ(cuda.host().count(FENCE_ACTIVE), 0U);
-  ASSERT_EQ(cuda.spin(300 * kMs), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.spin(1500 * kMs), CUDA_SUCCESS);
   EXPECT_TRUE(cuda.host().reported(FENCE_ACTIVE));
   EXPECT_EQ(cuda.row().busy, 1U);
   EXPECT_EQ(cuda.host().count(FENCE_IDLE), 0U);

@@ -75,8 +75,7 @@ def replace_engine(cluster, engine: Part) -> None:
     cluster.parts["kubelet"].stop()
     cluster.parts["containerd"].stop()
     cluster.parts["containerd"] = engine
-    engine.start()
-    wait_for("the engine answers", lambda: subprocess.run(["ctr", "-a", config.SOCKET, "version"], capture_output=True, check=False).returncode == 0, 30, alive=(engine,))
+    cluster.start_engine()
     cluster.parts["kubelet"].start()
     cluster.wait_for("the node is Ready on this engine", lambda: cluster.ready() and node_engine(cluster) == engine_version(engine), 60)
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/runtime/shim/shim_create.hpp"
 
+#include "base/core/text.hpp"
 #include "container/oci/apply.hpp"
 #include "container/oci/state.hpp"
 #include "container/rootfs/loader_config.hpp"
@@ -30,10 +31,6 @@ std::string absolute(const std::string& path) {
 
 void append(std::vector<std::string>& to, std::vector<std::string> more) {
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
-}
-
-std::string directory_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
 }
 
 loader::HostVersions versions_for_compat(const Injection& injection,
@@ -170,7 +167,7 @@ Result<CreateResult> prepare_create(const CreateContext& context) {
   GANTRY_TRY(auto decision, injector.decide(container));
   GANTRY_TRY(auto injection, injector.plan(std::move(decision), container));
   const auto bundle = context.line.bundle.empty() && !context.line.config.empty()
-                          ? directory_of(file.path())
+                          ? std::string(parent_directory(file.path()))
                           : absolute(context.line.bundle);
   if (context.mode == ShimMode::Inject) {
     GANTRY_CHECK(fit_to_root(injector, bundle, container, around.settings, injection));

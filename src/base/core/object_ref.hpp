@@ -5,7 +5,7 @@
 #include <compare>
 #include <string>
 
-namespace gantry::kube {
+namespace gantry {
 
 struct ObjectRef {
   std::string uid;
@@ -20,4 +20,4 @@ inline std::string to_string(const ObjectRef& object) {
   return object.name_space + "/" + object.name;
 }
 
-}  // namespace gantry::kube
+}  // namespace gantry

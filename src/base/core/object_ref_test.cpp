@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "net/kube/object_ref.hpp"
+#include "base/core/object_ref.hpp"
 
 #include <gtest/gtest.h>
 
-namespace gantry::kube {
+namespace gantry {
 namespace {
 
 TEST(ObjectRef, IsShownAsNamespaceAndName) {
@@ -18,4 +18,4 @@ TEST(ObjectRef, APodThatWasCreatedAgainIsAnotherOne) {
 }
 
 }  // namespace
-}  // namespace gantry::kube
+}  // namespace gantry
