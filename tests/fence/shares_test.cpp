@@ -90,11 +90,20 @@ TEST_F(Shares, AHardCapHoldsForOneAlone) {
   std::array<SharedCounter, 1> counters;
   const auto pid = start_busy_process(machine_.fence("a"), 1000, counters[0]);
   EXPECT_TRUE(ShareUnderTest::until([&] { return counters[0].value() > 0; }));
+  // On a busy machine the process may lack the processor to use its part: there only the cap
+  // counts.
   double had = 0;
-  EXPECT_TRUE(ShareUnderTest::until([&] {
+  double most = 0;
+  bool reached = false;
+  bool quiet = false;
+  for (int attempt = 0; attempt < 5 && !reached; ++attempt) {
+    gantry::test::QuietWitness witness;
     had = parts(counters, 3s)[0];
-    return std::abs(had - 30) < 3;
-  })) << had;
+    quiet = witness.was_quiet() || quiet;
+    most = std::max(most, had);
+    reached = std::abs(had - 30) < 3;
+  }
+  EXPECT_TRUE(reached || (!quiet && most < 33)) << had << ", at most " << most;
   end(pid);
 }
 
@@ -118,7 +127,8 @@ struct Course {
   double most = 0;
   double least = 100;
 
-  bool is_capped() const { return longest_pause < 100ms && most < 54 && least > 35; }
+  static constexpr double kMost = 54;  // percent, with a cap of 50
+  bool is_capped() const { return longest_pause < 100ms && most < kMost && least > 35; }
   std::string text() const {
     return fmt::format("{} to {} %, longest pause {} ms", least, most, longest_pause.count());
   }
@@ -148,7 +158,7 @@ Course watch(const SharedCounter& counter, std::chrono::seconds window) {
 }
 
 // An attempt is repeated only if other programs had the processors: one stall on a quiet machine is
-// a fault.
+// a fault. If they had them in all attempts, a stall proves nothing, but the cap must have held.
 class WithoutDaemon : public Shares {
  protected:
   void expect_cap_kept(const std::function<void()>& lose, const std::function<void()>& restore) {
@@ -160,6 +170,7 @@ class WithoutDaemon : public Shares {
     Course after;
     bool kept = false;
     bool quiet = false;
+    double most = 0;
     for (int attempt = 0; attempt < 5 && !kept && !quiet; ++attempt) {
       gantry::test::QuietWitness witness;
       lose();
@@ -168,13 +179,15 @@ class WithoutDaemon : public Shares {
       after = watch(counter, 4s);
       quiet = witness.was_quiet();
       kept = without.is_capped() && after.is_capped();
+      most = std::max({most, without.most, after.most});
       EXPECT_TRUE(ShareUnderTest::until([&] {
         const auto state = machine_.client().show("a");
         return state.ok() && state->processes.size() == 1;
       })) << "it attaches again";
     }
-    EXPECT_TRUE(kept) << "without a daemon " << without.text() << "; with the next one "
-                      << after.text() << (quiet ? "" : ", five times on a busy machine");
+    EXPECT_TRUE(kept || (!quiet && most < Course::kMost))
+        << "without a daemon " << without.text() << "; with the next one " << after.text()
+        << (quiet ? "" : ", five times on a busy machine");
     end(pid);
   }
 };
