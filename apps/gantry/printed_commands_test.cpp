@@ -108,6 +108,7 @@ const std::vector<Words>& commands() {
       {"info", "--no-nvml"},
       {"list"},
       {"topo"},
+      {"gpu", "reset", "0", "--dry-run"},
       {"doctor"},
       {"doctor", "--fix"},
       {"config", "check"},

@@ -227,8 +227,11 @@ class OfferBuilder {
 
   void add_uses() {
     for (const auto& claim : claims_) {
-      GpuUse use{
-          .gpu = claim.gpu->uuid, .index = claim.gpu->index, .use = claim.use, .why = claim.why};
+      GpuUse use{.gpu = claim.gpu->uuid,
+                 .pci = claim.gpu->pci,
+                 .index = claim.gpu->index,
+                 .use = claim.use,
+                 .why = claim.why};
       for (const auto& part : parts_) {
         if (part.claim != &claim || part.mig != nullptr) continue;
         use.use = use_of(part);

@@ -19,6 +19,7 @@ namespace gantry::resources {
 // What one GPU is used for, and which setting says so.
 struct GpuUse {
   model::GpuUuid gpu;
+  model::PciAddress pci;
   int index = 0;
   model::AllocationMode use = model::AllocationMode::Whole;
   std::string why;  // "config.yaml:12", "--mig-strategy=mixed", "the default"

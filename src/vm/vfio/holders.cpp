@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vm/vfio/holders.hpp"
+
+#include "base/core/text.hpp"
+#include "gpu/nvml_child/cgroup.hpp"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::vfio {
+namespace {
+
+constexpr std::size_t kShownCommand = 80;
+constexpr std::size_t kSmallFile = 65536;
+constexpr std::size_t kMapsLimit = std::size_t{8} << 20;
+constexpr std::string_view kPodLogs = "/var/log/pods";
+
+std::string process_file(std::uint32_t pid, std::string_view name) {
+  return fmt::format("/proc/{}/{}", pid, name);
+}
+
+std::string read_command(const sys::Host& host, std::uint32_t pid, const std::string& name) {
+  const auto text = host.read(process_file(pid, "cmdline"), kSmallFile);
+  std::string command = text.ok() ? *text : "";
+  while (!command.empty() && command.back() == '\0') command.pop_back();
+  std::replace(command.begin(), command.end(), '\0', ' ');
+  if (command.empty()) return name;
+  if (command.size() > kShownCommand) command = command.substr(0, kShownCommand - 3) + "...";
+  return command;
+}
+
+// The kubelet names a pod's log directory NAMESPACE_NAME_UID.
+std::string pod_name(const sys::Host& host, const std::string& uid) {
+  const auto names = host.list(kPodLogs);
+  if (!names.ok()) return uid;
+  for (const auto& name : *names) {
+    const auto parts = split(name, '_');
+    if (parts.size() == 3 && parts[2] == uid) return fmt::format("{}/{}", parts[0], parts[1]);
+  }
+  return uid;
+}
+
+// "0::/system.slice/nvidia-dcgm.service" -> "nvidia-dcgm.service"
+std::string unit_of(std::string_view cgroup) {
+  for (const auto line : lines(cgroup)) {
+    const auto name = line.substr(line.rfind('/') + 1);
+    if (contains(line, "/system.slice/") && name.ends_with(".service")) return std::string(name);
+  }
+  return "";
+}
+
+// Containers may have the node under another name, so on the machine itself the device number
+// counts.
+bool is_node(const sys::Host& host, const std::string& descriptor, std::string_view target,
+             const std::string& node) {
+  if (target == node) return true;
+  if (!host.is_live() || !target.starts_with("/dev/")) return false;
+  const auto wanted = host.device(node);
+  struct stat found {};
+  if (!wanted.ok() || ::stat(descriptor.c_str(), &found) != 0 || !S_ISCHR(found.st_mode))
+    return false;
+  return major(found.st_rdev) == wanted->major && minor(found.st_rdev) == wanted->minor;
+}
+
+std::string open_node(const sys::Host& host, std::uint32_t pid,
+                      std::span<const std::string> nodes) {
+  const auto directory = process_file(pid, "fd");
+  const auto names = host.list(directory);
+  if (!names.ok()) return "";
+  for (const auto& name : *names) {
+    const auto path = fmt::format("{}/{}", directory, name);
+    const auto target = host.link(path);
+    if (!target.ok() || !target->starts_with('/')) continue;
+    for (const auto& node : nodes) {
+      if (is_node(host, path, *target, node)) return node;
+    }
+  }
+  return "";
+}
+
+// A mapping keeps the device in use after its descriptor was closed.
+std::string mapped_node(const sys::Host& host, std::uint32_t pid,
+                        std::span<const std::string> nodes) {
+  const auto maps = host.read(process_file(pid, "maps"), kMapsLimit);
+  if (!maps.ok()) return "";
+  for (const auto line : lines(*maps)) {
+    const auto at = line.find('/');
+    if (at == std::string_view::npos) continue;
+    const auto path = trim(line.substr(at));
+    const auto found = std::find(nodes.begin(), nodes.end(), path);
+    if (found != nodes.end()) return *found;
+  }
+  return "";
+}
+
+Holder describe_process(const sys::Host& host, std::uint32_t pid, std::string node) {
+  Holder holder{.pid = pid, .node = std::move(node)};
+  holder.name = host.read_value(process_file(pid, "comm")).value_or("");
+  holder.command = read_command(host, pid, holder.name);
+  const auto cgroup = host.read(process_file(pid, "cgroup"), kSmallFile).value_or("");
+  const auto owner = nvml_child::parse_cgroup_owner(cgroup);
+  if (!owner.pod_uid.empty()) holder.pod = pod_name(host, owner.pod_uid);
+  holder.unit = unit_of(cgroup);
+  return holder;
+}
+
+std::vector<std::uint32_t> processes(const sys::Host& host) {
+  std::vector<std::uint32_t> pids;
+  const auto names = host.list("/proc");
+  if (!names.ok()) return pids;
+  for (const auto& name : *names) {
+    const auto pid = parse_u64(name);
+    if (pid && *pid > 0 && *pid <= UINT32_MAX) pids.push_back(static_cast<std::uint32_t>(*pid));
+  }
+  std::sort(pids.begin(), pids.end());
+  return pids;
+}
+
+}  // namespace
+
+std::string describe(const Holder& holder) {
+  return fmt::format("pid {} ({}){}{} has {} open", holder.pid, holder.command,
+                     holder.pod.empty() ? "" : " of pod ", holder.pod, holder.node);
+}
+
+std::vector<Holder> find_holders(const sys::Host& host, std::span<const std::string> nodes) {
+  std::vector<Holder> holders;
+  if (nodes.empty()) return holders;
+  for (const auto pid : processes(host)) {
+    auto node = open_node(host, pid, nodes);
+    if (node.empty()) node = mapped_node(host, pid, nodes);
+    if (!node.empty()) holders.push_back(describe_process(host, pid, std::move(node)));
+  }
+  return holders;
+}
+
+bool has_stuck_writer(const sys::Host& host) {
+  for (const auto pid : processes(host)) {
+    const auto stat = host.read(process_file(pid, "stat"), kSmallFile);
+    if (!stat.ok()) continue;
+    // "4711 (gantry) D 1 ...": the name may contain any character, so its end is the last ")".
+    const auto begin = stat->find('(');
+    const auto end = stat->rfind(") ");
+    if (begin == std::string::npos || end == std::string::npos || end < begin) continue;
+    const auto name = std::string_view(*stat).substr(begin + 1, end - begin - 1);
+    if (name.starts_with("gantry") && stat->substr(end + 2, 1) == "D") return true;
+  }
+  return false;
+}
+
+}  // namespace gantry::vfio
