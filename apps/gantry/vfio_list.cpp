@@ -46,8 +46,9 @@ std::vector<GpuRow> gpu_rows(const sys::Host& host, const vfio::MachineState& st
                .owner = owner_of(ledger, function.address)};
     const auto nodes = vfio::device_nodes(state, function);
     for (const auto& holder : state.holders) {
-      if (std::find(nodes.begin(), nodes.end(), holder.node) != nodes.end())
-        row.holders.push_back(holder);
+      const bool holds = std::find(nodes.begin(), nodes.end(), holder.node) != nodes.end();
+      const bool known = !row.holders.empty() && row.holders.back().pid == holder.pid;
+      if (holds && !known) row.holders.push_back(holder);
     }
     rows.push_back(std::move(row));
   }

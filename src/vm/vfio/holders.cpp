@@ -66,39 +66,41 @@ bool is_node(const sys::Host& host, const std::string& descriptor, std::string_v
   return major(found.st_rdev) == wanted->major && minor(found.st_rdev) == wanted->minor;
 }
 
-std::string open_node(const sys::Host& host, std::uint32_t pid,
-                      std::span<const std::string> nodes) {
+void add_once(std::vector<std::string>& found, const std::string& node) {
+  if (std::find(found.begin(), found.end(), node) == found.end()) found.push_back(node);
+}
+
+void add_open_nodes(const sys::Host& host, std::uint32_t pid, std::span<const std::string> nodes,
+                    std::vector<std::string>& found) {
   const auto directory = process_file(pid, "fd");
   const auto names = host.list(directory);
-  if (!names.ok()) return "";
+  if (!names.ok()) return;
   for (const auto& name : *names) {
     const auto path = fmt::format("{}/{}", directory, name);
     const auto target = host.link(path);
     if (!target.ok() || !target->starts_with('/')) continue;
     for (const auto& node : nodes) {
-      if (is_node(host, path, *target, node)) return node;
+      if (is_node(host, path, *target, node)) add_once(found, node);
     }
   }
-  return "";
 }
 
 // A mapping keeps the device in use after its descriptor was closed.
-std::string mapped_node(const sys::Host& host, std::uint32_t pid,
-                        std::span<const std::string> nodes) {
+void add_mapped_nodes(const sys::Host& host, std::uint32_t pid, std::span<const std::string> nodes,
+                      std::vector<std::string>& found) {
   const auto maps = host.read(process_file(pid, "maps"), kMapsLimit);
-  if (!maps.ok()) return "";
+  if (!maps.ok()) return;
   for (const auto line : lines(*maps)) {
     const auto at = line.find('/');
     if (at == std::string_view::npos) continue;
     const auto path = trim(line.substr(at));
-    const auto found = std::find(nodes.begin(), nodes.end(), path);
-    if (found != nodes.end()) return *found;
+    const auto node = std::find(nodes.begin(), nodes.end(), path);
+    if (node != nodes.end()) add_once(found, *node);
   }
-  return "";
 }
 
-Holder describe_process(const sys::Host& host, std::uint32_t pid, std::string node) {
-  Holder holder{.pid = pid, .node = std::move(node)};
+Holder describe_process(const sys::Host& host, std::uint32_t pid) {
+  Holder holder{.pid = pid};
   holder.name = host.read_value(process_file(pid, "comm")).value_or("");
   holder.command = read_command(host, pid, holder.name);
   const auto cgroup = host.read(process_file(pid, "cgroup"), kSmallFile).value_or("");
@@ -131,9 +133,15 @@ std::vector<Holder> find_holders(const sys::Host& host, std::span<const std::str
   std::vector<Holder> holders;
   if (nodes.empty()) return holders;
   for (const auto pid : processes(host)) {
-    auto node = open_node(host, pid, nodes);
-    if (node.empty()) node = mapped_node(host, pid, nodes);
-    if (!node.empty()) holders.push_back(describe_process(host, pid, std::move(node)));
+    std::vector<std::string> found;
+    add_open_nodes(host, pid, nodes, found);
+    add_mapped_nodes(host, pid, nodes, found);
+    if (found.empty()) continue;
+    auto holder = describe_process(host, pid);
+    for (auto& node : found) {
+      holder.node = std::move(node);
+      holders.push_back(holder);
+    }
   }
   return holders;
 }

@@ -25,8 +25,8 @@ struct Holder {
 // "pid 4711 (python3 train.py) of pod default/train has /dev/nvidia0 open"
 std::string describe(const Holder& holder);
 
-// All holders of any of these nodes, by pid: open descriptors and mappings. A process that another
-// user owns is seen only by root.
+// All holders of any of these nodes, by pid: open descriptors and mappings. A process with several
+// of the nodes is there once for each. A process that another user owns is seen only by root.
 std::vector<Holder> find_holders(const sys::Host& host, std::span<const std::string> nodes);
 
 // Returns true if a process of Gantry waits in the kernel and cannot be killed: a write that did

@@ -105,7 +105,9 @@ void add_holder(const MachineState& state, const Holder& holder, Plan& plan) {
       plan.services.push_back(holder.unit);
     return;
   }
-  plan.holders.push_back(holder);
+  const bool known = std::any_of(plan.holders.begin(), plan.holders.end(),
+                                 [&](const Holder& other) { return other.pid == holder.pid; });
+  if (!known) plan.holders.push_back(holder);
 }
 
 }  // namespace
