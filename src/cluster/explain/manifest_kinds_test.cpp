@@ -17,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::vector<Explanation> explained(const std::string& text) {
+std::vector<Explanation> explain_all(const std::string& text) {
   auto explanations = explain_manifest(text, "f");
   EXPECT_TRUE(explanations.ok()) << explanations.error().text();
   return explanations.ok() ? *std::move(explanations) : std::vector<Explanation>();
@@ -30,7 +30,7 @@ std::string file(const std::string& path) {
 }
 
 void expect_infrastructure(const std::string& text) {
-  const auto explanations = explained(text);
+  const auto explanations = explain_all(text);
   EXPECT_FALSE(explanations.empty());
   for (const auto& explanation : explanations) {
     EXPECT_EQ(explanation.first_failed(), nullptr) << to_string(explanation, false);
@@ -73,8 +73,8 @@ spec: {template: {spec: {
 }
 
 TEST(ManifestInfrastructure, AWorkloadBesideItIsJudgedByItself) {
-  const auto explanations = explained(file("deploy/kubernetes/daemonset.yaml") +
-                                      "---\nkind: Pod\nspec: {containers: [{name: c}]}\n");
+  const auto explanations = explain_all(file("deploy/kubernetes/daemonset.yaml") +
+                                        "---\nkind: Pod\nspec: {containers: [{name: c}]}\n");
   ASSERT_EQ(explanations.size(), 2U);
   EXPECT_EQ(explanations[0].first_failed(), nullptr);
   ASSERT_NE(explanations[1].first_failed(), nullptr);
@@ -82,14 +82,14 @@ TEST(ManifestInfrastructure, AWorkloadBesideItIsJudgedByItself) {
 }
 
 TEST(ManifestInfrastructure, ADriverMountedIntoAJobMakesItNoInfrastructure) {
-  const auto explanations = explained(
+  const auto explanations = explain_all(
       "kind: Job\nspec: {template: {spec: {containers: [{name: c}], volumes: [{name: v, hostPath: "
       "{path: /usr/lib/nvidia-384}}]}}}\n");
   ASSERT_NE(explanations.front().first_failed(), nullptr);
 }
 
 TEST(ManifestInfrastructure, AMisspeltLimitIsStillAFinding) {
-  const auto explanations = explained(
+  const auto explanations = explain_all(
       "kind: DaemonSet\nspec: {template: {spec: {containers: [{name: c, resources: {limits: "
       "{nvidia.com/gpus: 1}}}], volumes: [{name: v, hostPath: {path: /dev}}]}}}\n");
   ASSERT_NE(explanations.front().first_failed(), nullptr);
@@ -121,7 +121,7 @@ TEST(ManifestKinds, EveryPodTemplateIsLookedInto) {
            "kind: PodTemplate\ntemplate: {}\n",
            "kind: Invented\nspec: {{a: [[{{b: {}}}]]}}\n",
        }) {
-    const auto explanations = explained(fmt::format(fmt::runtime(text), kHalf));
+    const auto explanations = explain_all(fmt::format(fmt::runtime(text), kHalf));
     ASSERT_EQ(explanations.size(), 1U) << text;
     ASSERT_NE(explanations.front().first_failed(), nullptr) << text;
     EXPECT_EQ(explanations.front().first_failed()->id, "spec.fraction") << text;
@@ -134,7 +134,7 @@ TEST(ManifestKinds, SpecsWithoutATemplateAreLookedIntoToo) {
         "{nvidia.com/gpus: 1}}}]}}\n",
         "kind: Workflow\nspec: {templates: [{name: train, container: {image: x, resources: "
         "{limits: {nvidia.com/gpus: 1}}}}]}\n"}) {
-    const auto explanations = explained(text);
+    const auto explanations = explain_all(text);
     ASSERT_EQ(explanations.size(), 1U) << text;
     ASSERT_NE(explanations.front().first_failed(), nullptr) << text;
   }
@@ -149,7 +149,7 @@ spec:
 )";
 
 TEST(ManifestKinds, AHeadWithoutAGpuBesideWorkersWithOneIsInOrder) {
-  const auto explanations = explained(kRay);
+  const auto explanations = explain_all(kRay);
   EXPECT_THAT(subjects(explanations),
               ElementsAre("RayCluster ray (spec.headGroupSpec.template) of f",
                           "RayCluster ray (spec.workerGroupSpecs[0].template) of f"));
@@ -162,7 +162,7 @@ TEST(ManifestKinds, AHeadWithoutAGpuBesideWorkersWithOneIsInOrder) {
 TEST(ManifestKinds, APodThatLooksLikeGpuWorkBesideOthersIsWorthALook) {
   auto text = std::string(kRay);
   text.replace(text.find("rayproject/ray"), 14, "rayproject/ray-gpu");
-  const auto explanations = explained(text);
+  const auto explanations = explain_all(text);
   EXPECT_EQ(explanations[0].first_failed(), nullptr);
   EXPECT_NE(explanations[0].first(StepStatus::Warning), nullptr);
 }
@@ -171,7 +171,7 @@ TEST(ManifestStreams, ACrdIsReadOver) {
   std::string schema = "{type: object}";
   for (int depth = 0; depth < 45; ++depth)
     schema = fmt::format("{{properties: {{containers: {}}}}}", schema);
-  const auto explanations = explained(fmt::format(
+  const auto explanations = explain_all(fmt::format(
       "kind: CustomResourceDefinition\nspec: {{versions: [{{schema: {}}}]}}\n---\nkind: Pod\n"
       "spec: {{containers: [{{name: c, resources: {{limits: {{nvidia.com/gpu: 1}}}}}}]}}\n",
       schema));
@@ -180,7 +180,7 @@ TEST(ManifestStreams, ACrdIsReadOver) {
 }
 
 TEST(ManifestStreams, AnchorsAndMergeKeysStandForTheirValues) {
-  const auto explanations = explained(R"(kind: Pod
+  const auto explanations = explain_all(R"(kind: Pod
 metadata: {name: p}
 x-gpu: &gpu {limits: {nvidia.com/gpu: 0.5, cpu: 1}}
 x-main: &main {name: main, image: a, resources: *gpu}
@@ -212,7 +212,7 @@ TEST(ManifestStreams, ABombOfAliasesIsRefused) {
 }
 
 TEST(ManifestStreams, ListsAndJsonWithTabsAreRead) {
-  const auto explanations = explained(
+  const auto explanations = explain_all(
       "{\n\t\"kind\": \"PodList\",\n\t\"items\": [\n\t\t{\"kind\": \"Pod\", \"spec\": "
       "{\"containers\": [{\"name\": \"c\", \"resources\": {\"limits\": {\"nvidia.com/gpu\": 1}}}]}"
       "}\n\t]\n}\n");
@@ -233,7 +233,7 @@ TEST(ManifestStreams, OtherWaysToAskAreNotCalledBroken) {
   for (const auto* spec :
        {"resourceClaims: [{name: gpu, resourceClaimTemplateName: one}], containers: [{name: c}]",
         "containers: [{name: c, resources: {limits: {amd.com/gpu: 1}}}]"}) {
-    const auto explanations = explained(fmt::format("kind: Pod\nspec: {{{}}}\n", spec));
+    const auto explanations = explain_all(fmt::format("kind: Pod\nspec: {{{}}}\n", spec));
     EXPECT_EQ(explanations.front().first_failed(), nullptr) << spec;
     EXPECT_EQ(explanations.front().steps.front().verdict, StepStatus::Unknown) << spec;
   }

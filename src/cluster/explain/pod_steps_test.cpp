@@ -18,7 +18,7 @@ json::Document pod_with(const std::string& resources, const std::string& more = 
                 resources + "}]" + more + "}}");
 }
 
-Step broken(const std::vector<Step>& steps) {
+Step broken_step(const std::vector<Step>& steps) {
   const Explanation explanation{.steps = steps};
   EXPECT_NE(explanation.first_failed(), nullptr);
   return explanation.first_failed() == nullptr ? Step{} : *explanation.first_failed();
@@ -31,25 +31,27 @@ TEST(ExplainSpec, ALimitIsARequest) {
 }
 
 TEST(ExplainSpec, NoLimitNoGpu) {
-  const auto step = broken(spec_steps(pod_with("{}").root()));
+  const auto step = broken_step(spec_steps(pod_with("{}").root()));
   EXPECT_EQ(step.id, "spec.limits");
   EXPECT_THAT(step.remedy, HasSubstr("nvidia.com/gpu: 1"));
 }
 
 TEST(ExplainSpec, ARequestAloneIsNone) {
-  const auto step = broken(spec_steps(pod_with(R"({"requests":{"nvidia.com/gpu":"1"}})").root()));
+  const auto step =
+      broken_step(spec_steps(pod_with(R"({"requests":{"nvidia.com/gpu":"1"}})").root()));
   EXPECT_THAT(step.cause, HasSubstr("only limits"));
 }
 
 TEST(ExplainSpec, TheNameOf2017IsNamed) {
-  const auto step =
-      broken(spec_steps(pod_with(R"({"limits":{"alpha.kubernetes.io/nvidia-gpu":1}})").root()));
+  const auto step = broken_step(
+      spec_steps(pod_with(R"({"limits":{"alpha.kubernetes.io/nvidia-gpu":1}})").root()));
   EXPECT_THAT(step.cause, HasSubstr("2017"));
   EXPECT_THAT(step.remedy, HasSubstr("nvidia.com/gpu: 1"));
 }
 
 TEST(ExplainSpec, HalfAGpuCannotBeAskedFor) {
-  const auto step = broken(spec_steps(pod_with(R"({"limits":{"nvidia.com/gpu":"500m"}})").root()));
+  const auto step =
+      broken_step(spec_steps(pod_with(R"({"limits":{"nvidia.com/gpu":"500m"}})").root()));
   EXPECT_EQ(step.id, "spec.fraction");
 }
 
@@ -64,7 +66,7 @@ TEST(ExplainSpec, AShareOfAGpuIsAnAskToo) {
 }
 
 TEST(ExplainSpec, AShareThatCannotBeIsToldWhatToWriteInstead) {
-  const auto step = broken(
+  const auto step = broken_step(
       spec_steps(pod_with(R"({"limits":{"nvidia.com/gpu":1,"nvidia.com/gpucores":300}})").root()));
   EXPECT_EQ(step.id, "spec.share");
   EXPECT_THAT(step.remedy, HasSubstr("write at most 100"));

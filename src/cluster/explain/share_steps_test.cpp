@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 constexpr std::uint64_t kGiB = 1024;
 
-json::Document pod_with(const std::string& limits, const std::string& annotations = "") {
+json::Document share_pod_with(const std::string& limits, const std::string& annotations = "") {
   return parsed(fmt::format(
       R"({{"metadata":{{"name":"p","namespace":"default","uid":"u","annotations":{{{}}}}},
       "spec":{{"nodeName":"a","containers":[{{"name":"c","resources":{{"limits":{{{}}}}}}}]}},
@@ -25,7 +25,7 @@ json::Document pod_with(const std::string& limits, const std::string& annotation
 }
 
 json::Document gib(int units) {
-  return pod_with(fmt::format(R"("aliyun.com/gpu-mem":"{}")", units));
+  return share_pod_with(fmt::format(R"("aliyun.com/gpu-mem":"{}")", units));
 }
 
 podspec::PodRequest ask_in(const json::Document& pod) {
@@ -51,21 +51,21 @@ TEST(ExplainShare, WhatIsAskedIsSaidInWords) {
   const auto gpushare = gib(5);
   EXPECT_EQ(request_step(podspec::parse_request(gpushare.root())).read,
             "c: 5 of aliyun.com/gpu-mem");
-  const auto hami =
-      pod_with(R"("nvidia.com/gpu":"2","nvidia.com/gpumem":"3000","nvidia.com/gpucores":"30")");
+  const auto hami = share_pod_with(
+      R"("nvidia.com/gpu":"2","nvidia.com/gpumem":"3000","nvidia.com/gpucores":"30")");
   EXPECT_EQ(request_step(podspec::parse_request(hami.root())).read,
             "c: 3000 MiB of each of 2 GPUs, 30 % of the time");
 }
 
 TEST(ExplainShare, ABadAskIsACauseAndWhatToWriteInstead) {
-  const auto pod = pod_with(R"("aliyun.com/gpu-mem":"5","nvidia.com/gpu":"1")");
+  const auto pod = share_pod_with(R"("aliyun.com/gpu-mem":"5","nvidia.com/gpu":"1")");
   const auto step = request_step(podspec::parse_request(pod.root()));
   EXPECT_EQ(step.verdict, StepStatus::Failed);
   EXPECT_EQ(step.cause,
             "container \"c\" asks for aliyun.com/gpu-mem and for nvidia.com/gpu resources");
   EXPECT_EQ(step.remedy,
             "write nvidia.com/gpu with nvidia.com/gpumem, or aliyun.com/gpu-mem alone");
-  const auto odd = pod_with(R"("aliyun.com/gpu-mem":"5")", R"("gantry.dev/compute":"a; b")");
+  const auto odd = share_pod_with(R"("aliyun.com/gpu-mem":"5")", R"("gantry.dev/compute":"a; b")");
   const auto quoted = request_step(podspec::parse_request(odd.root()));
   EXPECT_THAT(quoted.cause,
               testing::EndsWith("annotation gantry.dev/compute: \"a; b\" is not valid"))
@@ -176,8 +176,8 @@ TEST(ExplainShare, OfManyNodesAFewAreShown) {
 
 TEST(ExplainShare, APlacementNamesItsGpu) {
   const auto view = node_fit(placement::Refusal::None).view;
-  const auto placed = pod_with(R"("aliyun.com/gpu-mem":"5")",
-                               R"("ALIYUN_COM_GPU_MEM_IDX":"0","ALIYUN_COM_GPU_MEM_POD":"5",
+  const auto placed = share_pod_with(R"("aliyun.com/gpu-mem":"5")",
+                                     R"("ALIYUN_COM_GPU_MEM_IDX":"0","ALIYUN_COM_GPU_MEM_POD":"5",
                                "ALIYUN_COM_GPU_MEM_DEV":"15","ALIYUN_COM_GPU_MEM_ASSIGNED":"true",
                                "ALIYUN_COM_GPU_MEM_ASSUME_TIME":"1")");
   const auto step = placement_step(placed.root(), ask_in(placed), view);
@@ -185,7 +185,7 @@ TEST(ExplainShare, APlacementNamesItsGpu) {
   EXPECT_EQ(step.read, "c: GPU0 (GPU-0) 5120 MiB");
   const auto bare = gib(5);
   EXPECT_EQ(placement_step(bare.root(), ask_in(bare), view).verdict, StepStatus::Warning);
-  const auto wrong = pod_with(R"("aliyun.com/gpu-mem":"5")", R"("gantry.dev/placement":"{")");
+  const auto wrong = share_pod_with(R"("aliyun.com/gpu-mem":"5")", R"("gantry.dev/placement":"{")");
   EXPECT_EQ(placement_step(wrong.root(), ask_in(wrong), view).verdict, StepStatus::Failed);
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Result<NodeInfo> read(const std::string& annotations, const std::string& status = "") {
+Result<NodeInfo> read_node(const std::string& annotations, const std::string& status = "") {
   const auto document = json::Document::parse(
       fmt::format(R"({{"metadata":{{"name":"n","annotations":{{{}}}}},"status":{{{}}}}})",
                   annotations, status));
@@ -53,13 +53,13 @@ TEST(Node, IsWrittenByteForByteAsInTheLastVersion) {
 }
 
 TEST(Node, ReadsWhatItWrote) {
-  const auto facts = read(note(kSharedGpusAnnotation, to_json(two_cards())));
+  const auto facts = read_node(note(kSharedGpusAnnotation, to_json(two_cards())));
   ASSERT_TRUE(facts.ok()) << facts.error().text();
   EXPECT_EQ(*facts, two_cards());
 }
 
 TEST(Node, HasAnAddressAndIsReadyOrNot) {
-  const auto facts = read(
+  const auto facts = read_node(
       "",
       R"("addresses":[{"type":"Hostname","address":"h"},{"type":"InternalIP","address":"10.0.0.1"}],
       "conditions":[{"type":"Ready","status":"Unknown"}])");
@@ -71,23 +71,23 @@ TEST(Node, HasAnAddressAndIsReadyOrNot) {
 
 TEST(Node, CountsWholeGpusWhereTheyAreCards) {
   const std::string status = R"("allocatable":{"nvidia.com/gpu":"8"})";
-  EXPECT_EQ(read("", status)->whole_gpus, 8U);
-  EXPECT_EQ(read(note(kSharedGpusAnnotation, to_json(two_cards())), status)->whole_gpus, 0U)
+  EXPECT_EQ(read_node("", status)->whole_gpus, 8U);
+  EXPECT_EQ(read_node(note(kSharedGpusAnnotation, to_json(two_cards())), status)->whole_gpus, 0U)
       << "they are slots";
   auto mixed = two_cards();
   mixed.whole_gpus = 6;
-  EXPECT_EQ(read(note(kSharedGpusAnnotation, to_json(mixed)), status)->whole_gpus, 6U);
+  EXPECT_EQ(read_node(note(kSharedGpusAnnotation, to_json(mixed)), status)->whole_gpus, 6U);
 }
 
 TEST(Node, TakesCordonedCardsOut) {
-  const auto facts = read(note(kSharedGpusAnnotation, to_json(two_cards())) + "," +
-                          note(kCordonAnnotation, "GPU-x, GPU-a"));
+  const auto facts = read_node(note(kSharedGpusAnnotation, to_json(two_cards())) + "," +
+                               note(kCordonAnnotation, "GPU-x, GPU-a"));
   ASSERT_TRUE(facts.ok());
   EXPECT_FALSE(facts->cards[0].healthy);
 }
 
 TEST(Node, OfGpushareHasEqualCards) {
-  const auto facts = read(
+  const auto facts = read_node(
       "",
       R"("capacity":{"aliyun.com/gpu-mem":"280","aliyun.com/gpu-count":"2"},"allocatable":{"aliyun.com/gpu-mem":"280"})");
   ASSERT_TRUE(facts.ok());
@@ -95,14 +95,15 @@ TEST(Node, OfGpushareHasEqualCards) {
   EXPECT_EQ(facts->cards[1].uuid.text, "n/1");
   EXPECT_EQ(facts->cards[1].mib, 143360U);
   EXPECT_EQ(facts->unit_mib, 1024U);
-  const auto mib = read("", R"("capacity":{"aliyun.com/gpu-mem":"48k","aliyun.com/gpu-count":2})");
+  const auto mib =
+      read_node("", R"("capacity":{"aliyun.com/gpu-mem":"48k","aliyun.com/gpu-count":2})");
   EXPECT_EQ(mib->unit_mib, 1U);
   EXPECT_EQ(mib->cards[0].mib, 24000U);
   EXPECT_FALSE(mib->cards[0].healthy) << "nothing of it is allocatable";
 }
 
 TEST(Node, SortsCardsAndTheirLinksByIndex) {
-  const auto facts = read(note(
+  const auto facts = read_node(note(
       kSharedGpusAnnotation,
       R"({"gpus":[{"uuid":"c","index":2,"links":[0,1,2]},{"uuid":"a","index":0,"links":[3,4,5]},{"uuid":"b","index":1,"links":[6,7,8]}]})"));
   ASSERT_TRUE(facts.ok()) << facts.error().text();
@@ -117,15 +118,16 @@ TEST(Node, WithAnAnnotationThatIsNoneIsCorrupt) {
         R"({"gpus":[{"uuid":"a","mib":1e30}]})",
         R"({"gpus":[{"uuid":"a"},{"uuid":"a","index":1}]})",
         R"({"gpus":[{"uuid":"a"},{"uuid":"b"}]})", R"({"gpus":[{"uuid":"a","links":[1,2]}]})"}) {
-    const auto facts = read(note(kSharedGpusAnnotation, text));
+    const auto facts = read_node(note(kSharedGpusAnnotation, text));
     ASSERT_FALSE(facts.ok()) << text;
     EXPECT_EQ(facts.error().code(), Errc::Corrupt) << text;
     EXPECT_THAT(facts.error().text(), HasSubstr("node n"));
   }
-  EXPECT_EQ(read("", R"("capacity":{"aliyun.com/gpu-mem":"1e18","aliyun.com/gpu-count":"1e9"})")
-                .error()
-                .code(),
-            Errc::Corrupt);
+  EXPECT_EQ(
+      read_node("", R"("capacity":{"aliyun.com/gpu-mem":"1e18","aliyun.com/gpu-count":"1e9"})")
+          .error()
+          .code(),
+      Errc::Corrupt);
 }
 
 }  // namespace

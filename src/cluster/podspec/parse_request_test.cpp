@@ -12,7 +12,7 @@ using model::ContainerPhase;
 using testing::HasSubstr;
 using Asked = Result<std::optional<PodRequest>>;
 
-Asked read(const std::string& text) {
+Asked read_request(const std::string& text) {
   const auto document = json::Document::parse(text);
   EXPECT_TRUE(document.ok()) << text;
   return parse_request(document->root());
@@ -20,7 +20,7 @@ Asked read(const std::string& text) {
 
 // One container "a" with these limits, and these members of metadata.
 Asked one(const std::string& limits, const std::string& annotations = "") {
-  return read(
+  return read_request(
       fmt::format(R"({{"metadata":{{"uid":"u","namespace":"n","name":"p","annotations":{{{}}}}},)"
                   R"("spec":{{"containers":[{{"name":"a","resources":{{"limits":{{{}}}}}}}]}}}})",
                   annotations, limits));
@@ -131,15 +131,15 @@ TEST(Ask, OfAllMemoryWithSomeTimeIsShared) {
 }
 
 TEST(Ask, InRequestsAloneCountsAsTheLimit) {
-  const auto asked = read(
+  const auto asked = read_request(
       R"({"spec":{"containers":[{"name":"a","resources":{"requests":{"nvidia.com/gpu":1}}}]}})");
   EXPECT_EQ(first(asked).gpus, 1U);
 }
 
 TEST(Ask, WithALimitAndAnotherRequestIsRefused) {
-  const auto asked =
-      read(R"({"spec":{"containers":[{"name":"a","resources":{"limits":{"nvidia.com/gpu":"2"},)"
-           R"("requests":{"nvidia.com/gpu":1}}}]}})");
+  const auto asked = read_request(
+      R"({"spec":{"containers":[{"name":"a","resources":{"limits":{"nvidia.com/gpu":"2"},)"
+      R"("requests":{"nvidia.com/gpu":1}}}]}})");
   EXPECT_THAT(refusal(asked), HasSubstr("a limit of 2 and a request of 1; write the limit alone"));
 }
 
@@ -150,7 +150,7 @@ TEST(Ask, OfBothContractsIsRefused) {
 }
 
 TEST(Ask, KnowsInitContainersAndSidecars) {
-  const auto asked = read(R"({"spec":{"initContainers":[
+  const auto asked = read_request(R"({"spec":{"initContainers":[
       {"name":"plain"},
       {"name":"warm","resources":{"limits":{"aliyun.com/gpu-mem":1}}},
       {"name":"log","restartPolicy":"Always","resources":{"limits":{"aliyun.com/gpu-mem":2}}}],
@@ -167,14 +167,14 @@ TEST(Ask, KnowsInitContainersAndSidecars) {
 }
 
 TEST(Ask, OfTwoContainersWithOneNameIsRefused) {
-  EXPECT_THAT(refusal(read(R"({"spec":{"containers":[{"name":"a"},{"name":"a"}]}})")),
+  EXPECT_THAT(refusal(read_request(R"({"spec":{"containers":[{"name":"a"},{"name":"a"}]}})")),
               HasSubstr("two containers are named \"a\""));
 }
 
 TEST(Ask, OfAContainerWithoutANameIsRefused) {
-  EXPECT_THAT(
-      refusal(read(R"({"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":1}}}]}})")),
-      HasSubstr("has no name"));
+  EXPECT_THAT(refusal(read_request(
+                  R"({"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":1}}}]}})")),
+              HasSubstr("has no name"));
 }
 
 TEST(Ask, DividesGpushareMemoryAmongSeveralGpus) {
@@ -188,7 +188,8 @@ TEST(Ask, DividesGpushareMemoryAmongSeveralGpus) {
 TEST(Ask, TakesGpusharesOwnCountAsLabelAnnotationOrLimit) {
   EXPECT_EQ(first(one(R"("aliyun.com/gpu-mem":8,"aliyun.com/gpu-count":2)")).gpus, 2U);
   EXPECT_EQ(first(one(R"("aliyun.com/gpu-mem":8)", R"("aliyun.com/gpu-count":"4")")).gpus, 4U);
-  EXPECT_EQ(first(read(R"({"metadata":{"labels":{"aliyun.com/gpu-count":"2"}},"spec":{"containers":[
+  EXPECT_EQ(first(read_request(
+                      R"({"metadata":{"labels":{"aliyun.com/gpu-count":"2"}},"spec":{"containers":[
       {"name":"a","resources":{"limits":{"aliyun.com/gpu-mem":8}}}]}})"))
                 .gpus,
             2U);

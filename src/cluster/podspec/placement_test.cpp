@@ -161,59 +161,64 @@ Result<std::optional<Placement>> placed(const std::string& annotations, const Po
   return read_placement(document->root(), ask, {{0, "GPU-0"}, {2, "GPU-2"}}, 1024);
 }
 
-std::string note(std::string_view key, std::string_view value) {
+std::string annotation_entry(std::string_view key, std::string_view value) {
   return fmt::format("{}:{}", json::quote(key), json::quote(value));
 }
 
 TEST(PlacementOf, APodWithoutANodeIsNone) {
-  const auto text = note(kPlacementAnnotation, to_json({{"a", {{{"GPU-0"}, 0, 1, 0}}}}));
+  const auto text =
+      annotation_entry(kPlacementAnnotation, to_json({{"a", {{{"GPU-0"}, 0, 1, 0}}}}));
   EXPECT_EQ(*placed(text, pod_asking({asking("a")}), ""), std::nullopt);
   EXPECT_EQ(*placed("", pod_asking({asking("a")})), std::nullopt);
 }
 
 TEST(PlacementOf, OursComesBeforeTheLegacyOnes) {
   const Placement ours = {{"a", {{{"GPU-0"}, 0, 7, 0}}}};
-  const auto read =
-      placed(note(kPlacementAnnotation, to_json(ours)) + "," + note("ALIYUN_COM_GPU_MEM_IDX", "2"),
-             pod_asking({asking("a")}));
+  const auto read = placed(annotation_entry(kPlacementAnnotation, to_json(ours)) + "," +
+                               annotation_entry("ALIYUN_COM_GPU_MEM_IDX", "2"),
+                           pod_asking({asking("a")}));
   ASSERT_TRUE(read.ok()) << read.error().text();
   EXPECT_EQ(*read, ours);
 }
 
 TEST(PlacementOf, AHandWrittenOneForOtherContainersIsRefused) {
-  const auto read = placed(note(kPlacementAnnotation, to_json({{"x", {{{"GPU-0"}, 0, 7, 0}}}})),
-                           pod_asking({asking("a")}));
+  const auto read =
+      placed(annotation_entry(kPlacementAnnotation, to_json({{"x", {{{"GPU-0"}, 0, 7, 0}}}})),
+             pod_asking({asking("a")}));
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().code(), Errc::Corrupt);
   EXPECT_THAT(read.error().text(), HasSubstr("has 0 GPUs for container \"a\", which asks for 1"));
-  const auto more =
-      placed(note(kPlacementAnnotation,
-                  to_json({{"a", {{{"GPU-0"}, 0, 7, 0}}}, {"x", {{{"GPU-0"}, 0, 7, 0}}}})),
-             pod_asking({asking("a")}));
+  const auto more = placed(
+      annotation_entry(kPlacementAnnotation,
+                       to_json({{"a", {{{"GPU-0"}, 0, 7, 0}}}, {"x", {{{"GPU-0"}, 0, 7, 0}}}})),
+      pod_asking({asking("a")}));
   ASSERT_FALSE(more.ok());
   EXPECT_THAT(more.error().text(), HasSubstr("containers that do not ask for a GPU"));
 }
 
 TEST(PlacementOf, ReadsGpusharesIndex) {
-  const auto read = placed(note("ALIYUN_COM_GPU_MEM_IDX", "2"), pod_asking({asking("a")}));
+  const auto read =
+      placed(annotation_entry("ALIYUN_COM_GPU_MEM_IDX", "2"), pod_asking({asking("a")}));
   ASSERT_TRUE(read.ok()) << read.error().text();
   EXPECT_EQ(*read, (Placement{{"a", {{{"GPU-2"}, 2, 10240, 0}}}}));
-  EXPECT_FALSE(placed(note("ALIYUN_COM_GPU_MEM_IDX", "1"), pod_asking({asking("a")})).ok());
-  EXPECT_FALSE(placed(note("ALIYUN_COM_GPU_MEM_IDX", "x"), pod_asking({asking("a")})).ok());
+  EXPECT_FALSE(
+      placed(annotation_entry("ALIYUN_COM_GPU_MEM_IDX", "1"), pod_asking({asking("a")})).ok());
+  EXPECT_FALSE(
+      placed(annotation_entry("ALIYUN_COM_GPU_MEM_IDX", "x"), pod_asking({asking("a")})).ok());
 }
 
 TEST(PlacementOf, OneGpuTwiceForOneContainerIsRefused) {
   auto two = asking("a");
   two.gpus = 2;
-  const auto read = placed(note("ALIYUN_COM_GPU_MEM_IDX", "0,0"), pod_asking({two}));
+  const auto read = placed(annotation_entry("ALIYUN_COM_GPU_MEM_IDX", "0,0"), pod_asking({two}));
   ASSERT_FALSE(read.ok());
   EXPECT_THAT(read.error().text(), HasSubstr("one GPU twice for container \"a\""));
 }
 
 TEST(PlacementOf, ReadsGpusharesAllocation) {
-  const auto read =
-      placed(note("scheduler.framework.gpushare.allocation", R"({"1":{"2":4},"0":{"0":8}})"),
-             pod_asking({asking("a"), asking("b", ContainerPhase::Main, 1)}));
+  const auto read = placed(
+      annotation_entry("scheduler.framework.gpushare.allocation", R"({"1":{"2":4},"0":{"0":8}})"),
+      pod_asking({asking("a"), asking("b", ContainerPhase::Main, 1)}));
   ASSERT_TRUE(read.ok()) << read.error().text();
   EXPECT_EQ(*read, (Placement{{"a", {{{"GPU-0"}, 0, 8192, 0}}}, {"b", {{{"GPU-2"}, 2, 4096, 0}}}}));
 }
@@ -224,13 +229,14 @@ TEST(PlacementOf, ReadsHamisWithAndWithoutInitContainers) {
   ask.main_containers = 2;
   const Placement there = {{"b", {{{"GPU-2"}, 2, 100, 30}}}};
   for (const auto* text : {";;GPU-2,NVIDIA,100,30:;", ";GPU-2[0-1],NVIDIA,100,30:;"}) {
-    const auto read = placed(note("hami.io/vgpu-devices-allocated", text), ask);
+    const auto read = placed(annotation_entry("hami.io/vgpu-devices-allocated", text), ask);
     ASSERT_TRUE(read.ok()) << read.error().text();
     EXPECT_EQ(*read, there);
   }
   for (const auto* text : {";", ";;;;", ";GPU-2,NVIDIA,x,30:;", ";GPU-2:;", ";[0-1],NVIDIA,1,30:;",
                            ";GPU-2,NVIDIA,99999999999999,30:;"})
-    EXPECT_FALSE(placed(note("hami.io/vgpu-devices-allocated", text), ask).ok()) << text;
+    EXPECT_FALSE(placed(annotation_entry("hami.io/vgpu-devices-allocated", text), ask).ok())
+        << text;
 }
 
 }  // namespace

@@ -16,14 +16,15 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-std::optional<UnhealthyGpus> read(const std::string& name, const std::string& data) {
+std::optional<UnhealthyGpus> read_unhealthy(const std::string& name, const std::string& data) {
   return parse_unhealthy_gpus(
       test::parsed(
           fmt::format(R"({{"metadata":{{"name":"{}","namespace":"kube-system"}}{}}})", name, data))
           .root());
 }
 UnhealthyGpus gpus(const std::string& text) {
-  return read("unhealthy-gpu-n1", fmt::format(R"(,"data":{{"gpus":{}}})", json::quote(text)))
+  return read_unhealthy("unhealthy-gpu-n1",
+                        fmt::format(R"(,"data":{{"gpus":{}}})", json::quote(text)))
       .value();
 }
 
@@ -37,13 +38,13 @@ TEST(UnhealthyGpus, IndicesWithCommasInAnyOrder) {
 
 TEST(UnhealthyGpus, NothingIsBarredWhereNothingIsSaid) {
   EXPECT_THAT(gpus("").gpus, IsEmpty());
-  EXPECT_THAT(read("unhealthy-gpu-n1", "")->gpus, IsEmpty());
-  EXPECT_THAT(read("unhealthy-gpu-n1", R"(,"data":{"gpus":[0]})")->gpus, IsEmpty());
+  EXPECT_THAT(read_unhealthy("unhealthy-gpu-n1", "")->gpus, IsEmpty());
+  EXPECT_THAT(read_unhealthy("unhealthy-gpu-n1", R"(,"data":{"gpus":[0]})")->gpus, IsEmpty());
 }
 
 TEST(UnhealthyGpus, AConfigMapOfAnotherNameIsNone) {
-  EXPECT_FALSE(read("coredns", R"(,"data":{"gpus":"0"})"));
-  EXPECT_FALSE(read("unhealthy-gpu-", R"(,"data":{"gpus":"0"})"));
+  EXPECT_FALSE(read_unhealthy("coredns", R"(,"data":{"gpus":"0"})"));
+  EXPECT_FALSE(read_unhealthy("unhealthy-gpu-", R"(,"data":{"gpus":"0"})"));
 }
 
 TEST(UnhealthyGpus, WhatIsNoIndexIsIgnoredAndSaid) {

@@ -13,7 +13,7 @@ using placement::Refusal;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr std::int64_t kNow = 1'800'000'000;
+constexpr std::int64_t kReportTime = 1'800'000'000;
 
 class UnhealthyGpusTest : public ::testing::Test {
  protected:
@@ -93,10 +93,10 @@ TEST_F(UnhealthyGpusTest, NoPodIsEvictedForRoomOnAMarkedCard) {
   put("low", 0, 80);
   put("high", 1, 80, 200);
   const std::vector<std::string> nodes{"n1"};
-  ASSERT_TRUE(cache.plan_preemption(ask("60", 100), nodes, {}, kNow).ok());
+  ASSERT_TRUE(cache.plan_preemption(ask("60", 100), nodes, {}, kReportTime).ok());
   ASSERT_TRUE(cache.victims(ask("60", 100), "n1", {}).ok());
   mark_unhealthy("0");
-  EXPECT_FALSE(cache.plan_preemption(ask("60", 100), nodes, {}, kNow).ok());
+  EXPECT_FALSE(cache.plan_preemption(ask("60", 100), nodes, {}, kReportTime).ok());
   EXPECT_FALSE(cache.victims(ask("60", 100), "n1", {}).ok());
 }
 

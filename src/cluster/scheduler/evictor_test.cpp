@@ -18,8 +18,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::int64_t kNow = 1'800'000'000;  // 2027-01-15T08:00:00Z
-constexpr const char* kGoing = "2027-01-15T08:00:20Z";
+constexpr std::int64_t kEvictionTime = 1'800'000'000;  // 2027-01-15T08:00:00Z
+constexpr const char* kDeletionTime = "2027-01-15T08:00:20Z";
 
 // Two cards of 40 GiB with a pod of 30 on each, and one of 20 that matters more.
 class EvictorTest : public ::testing::Test {
@@ -64,7 +64,7 @@ class EvictorTest : public ::testing::Test {
     if (eviction.mode == kube::Eviction::Mode::Ask) return {kube::EvictionOutcome::Done, ""};
     evicted.push_back(eviction.pod.uid);
     auto terminating = on(eviction.pod.uid, eviction.pod.uid == "a" ? 0 : 1);
-    terminating.deletion_time = kGoing;
+    terminating.deletion_time = kDeletionTime;
     tell(terminating);
     return {kube::EvictionOutcome::Done, ""};
   }
@@ -72,7 +72,7 @@ class EvictorTest : public ::testing::Test {
   void pass(Evictor& by, seconds time) {
     for (seconds done{0}; done < time; done += seconds(1)) {
       now += seconds(1);
-      by.reconcile(now, kNow);
+      by.reconcile(now, kEvictionTime);
     }
   }
 
@@ -184,7 +184,7 @@ TEST_F(EvictorTest, ANominatedPodWhoseVictimsAreGoingHasNoMoreOfThem) {
   first.nominated = "n";
   tell(first);
   auto terminating = on("b", 1);
-  terminating.deletion_time = kGoing;
+  terminating.deletion_time = kDeletionTime;
   tell(terminating);
   refused(evictor);
   pass(evictor, seconds(100));

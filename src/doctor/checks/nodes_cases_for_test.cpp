@@ -6,7 +6,7 @@ namespace {
 
 using enum Verdict;
 
-void with_mig(TestMachine& p) {
+void with_mig_nodes(TestMachine& p) {
   p.gpu().mig.current = p.gpu().mig.pending = model::MigMode::Enabled;
   p.gpu().mig.instances.push_back({.uuid = {"MIG-1"}, .gpu_instance = 1, .compute_instance = 0});
   const std::string base = "proc/driver/nvidia/capabilities/gpu0/mig/gi1/";
@@ -45,10 +45,10 @@ std::vector<Case> node_cases() {
              .tree.directory("sys/module/nvidia_modeset");
        }},
       {"node.capabilities", Skip, unchanged},
-      {"node.capabilities", Fail, with_mig},
+      {"node.capabilities", Fail, with_mig_nodes},
       {"node.capabilities", Ok,
        [](TestMachine& p) {
-         with_mig(p);
+         with_mig_nodes(p);
          p.node("/dev/nvidia-caps/nvidia-cap12", "c 241 12 0444 0 0")
              .node("/dev/nvidia-caps/nvidia-cap13", "c 241 13 0444 0 0");
        }},

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/gke_objects.hpp"
 
+#include "support/parsed_json.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace gantry::agent {
 namespace {
 
-json::Document parsed(const std::string& text) {
-  auto document = json::Document::parse(text);
-  EXPECT_TRUE(document.ok()) << text;
-  return *std::move(document);
-}
+using test::parsed;
 
 TEST(GkeObjects, AnEventSaysWhichXid) {
   const auto event = parsed(gke_event("n1", 79, 1'600'000'000, 1));

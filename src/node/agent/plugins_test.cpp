@@ -18,7 +18,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 const std::string kMigResource = "nvidia.com/mig-1g.18gb";
-const std::string kMemory{resources::kMemoryResource};
+const std::string kPluginMemory{resources::kMemoryResource};
 
 metrics::ResourceOutcome ok(const std::string& resource) {
   return {resource, Outcome::Ok};
@@ -117,17 +117,17 @@ TEST_F(PluginsTest, AnUnhealthyGpuTakesItsReplicasAlong) {
 TEST_F(PluginsTest, TokensAreAllocatableWhileOneGpuIs) {
   const auto shared = shared_machine_for_test();
   offer(shared, shares_for_test());
-  ASSERT_THAT(kubelet_.healthy(kMemory), SizeIs(8));
+  ASSERT_THAT(kubelet_.healthy(kPluginMemory), SizeIs(8));
   set_unhealthy(shared.gpus[0].uuid.text);
   for (const auto* plugin : plugins_->plugins()) {
     for (const auto& device : plugin->devices()) EXPECT_TRUE(device.healthy) << device.id;
   }
   plugins_->set_health({{.gpu = shared.gpus[0].uuid, .usable = false},
                         {.gpu = shared.gpus[1].uuid, .usable = false}});
-  ASSERT_TRUE(becomes_healthy(kMemory, {}));
-  EXPECT_EQ(kubelet_.capacity(kMemory), 8U);
+  ASSERT_TRUE(becomes_healthy(kPluginMemory, {}));
+  EXPECT_EQ(kubelet_.capacity(kPluginMemory), 8U);
   set_unhealthy(shared.gpus[1].uuid.text);
-  EXPECT_TRUE(until([&] { return kubelet_.healthy(kMemory).size() == 8; }));
+  EXPECT_TRUE(until([&] { return kubelet_.healthy(kPluginMemory).size() == 8; }));
 }
 
 TEST_F(PluginsTest, AResourceThatDisappearsIsSentAsAnEmptyListAndComesBack) {

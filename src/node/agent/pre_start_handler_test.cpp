@@ -25,7 +25,7 @@ using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
 const std::string kMigResource = "nvidia.com/mig-1g.18gb";
-const std::string kMemory{resources::kMemoryResource};
+const std::string kShareMemory{resources::kMemoryResource};
 
 // The same cards, numbered the other way round, as after a reboot.
 model::Inventory renumbered(model::Inventory machine) {
@@ -136,7 +136,7 @@ TEST_F(KubeletStarts, AContainerWhoseGrantCannotBeWrittenDoesNotStart) {
 
 TEST_F(KubeletStarts, ASlotDoesNotStartBeforeSharedGpusAreReady) {
   offer(shared_machine_for_test(), shares_for_test());
-  ASSERT_TRUE(kubelet_.admit(pod_with("u1", {{kMemory, 2}})).ok());
+  ASSERT_TRUE(kubelet_.admit(pod_with("u1", {{kShareMemory, 2}})).ok());
   const auto started = kubelet_.start_container("u1", "main");
   ASSERT_FALSE(started.ok());
   EXPECT_THAT(started.error().text(), HasSubstr("UNAVAILABLE: shared GPUs are not ready yet"));
@@ -322,7 +322,7 @@ TEST_F(PreStart, DoesNotStartASlotThatTheCheckpointNeverNames) {
   offering_ = current_offer_of(shared_machine_for_test(), shares_for_test());
   ManualRequest asked({"gib-0"});
   handler({.pause = 1ms, .looks = 3});
-  handler_->prepare(kMemory, asked.request(), offering_);
+  handler_->prepare(kShareMemory, asked.request(), offering_);
   ASSERT_TRUE(until([&] { return asked.answered(); }));
   EXPECT_EQ(asked.error().code(), Errc::Busy) << "the kubelet tries again";
   EXPECT_THAT(asked.error().text(), HasSubstr("no container with gib-0 of aliyun.com/gpu-mem"));

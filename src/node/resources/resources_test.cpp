@@ -18,10 +18,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 // GPU 0 and 1 whole, GPU 2 in MIG mode with two instances of 1g.18gb.
-const model::Inventory test_machine = plan::machine_for_test();
+const model::Inventory offered_machine = plan::machine_for_test();
 
 model::Inventory without_mig() {
-  auto machine = test_machine;
+  auto machine = offered_machine;
   machine.gpus[2].mig = {.current = MigMode::Disabled};
   return machine;
 }
@@ -45,14 +45,14 @@ std::vector<std::string> ids(const model::AdvertisedResource& resource) {
 }
 
 TEST(Resources, WithoutMigStrategyAreWholeGpusAlsoThoseInMigMode) {
-  const auto offer = offer_of(test_machine, {});
+  const auto offer = offer_of(offered_machine, {});
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x3"));
-  EXPECT_EQ(offer.resources[0].devices[0].id, test_machine.gpus[0].uuid.text);
+  EXPECT_EQ(offer.resources[0].devices[0].id, offered_machine.gpus[0].uuid.text);
   EXPECT_EQ(offer.uses[2].use, AllocationMode::Whole);
 }
 
 TEST(Resources, MixedHaveInstancesByProfile) {
-  auto machine = test_machine;
+  auto machine = offered_machine;
   machine.gpus[2].mig.instances[1].profile = "1g.18gb+me";
   const auto offer = offer_of(machine, {.mig_strategy = options::MigStrategy::Mixed});
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x2", "nvidia.com/mig-1g.18gb x1",
@@ -64,7 +64,7 @@ TEST(Resources, MixedHaveInstancesByProfile) {
 }
 
 TEST(Resources, MixedLeaveOutInstancesWithPartOfTheirCompute) {
-  auto machine = test_machine;
+  auto machine = offered_machine;
   machine.gpus[2].mig.instances[1].profile = "1c.3g.71gb";
   const auto offer = offer_of(machine, {.mig_strategy = options::MigStrategy::Mixed});
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x2", "nvidia.com/mig-1g.18gb x1"));
@@ -72,7 +72,7 @@ TEST(Resources, MixedLeaveOutInstancesWithPartOfTheirCompute) {
 }
 
 TEST(Resources, MixedWithAnEmptyMigGpuSaySo) {
-  auto machine = test_machine;
+  auto machine = offered_machine;
   machine.gpus[2].mig.instances.clear();
   const auto offer = offer_of(machine, {.mig_strategy = options::MigStrategy::Mixed});
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x2"));
@@ -85,7 +85,7 @@ TEST(Resources, SingleAreWholeGpusWhereNoneIsInMigMode) {
 }
 
 TEST(Resources, SingleAreInstancesWhereAllAreAlike) {
-  auto machine = test_machine;
+  auto machine = offered_machine;
   machine.gpus.erase(machine.gpus.begin(), machine.gpus.begin() + 2);
   const auto offer = offer_of(machine, {.mig_strategy = options::MigStrategy::Single});
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x2"));
@@ -94,9 +94,9 @@ TEST(Resources, SingleAreInstancesWhereAllAreAlike) {
 
 TEST(Resources, SingleRefuseEveryOtherLayoutAndSayWhy) {
   const options::Options single{.mig_strategy = options::MigStrategy::Single};
-  EXPECT_THAT(refused(test_machine, single),
+  EXPECT_THAT(refused(offered_machine, single),
               AllOf(HasSubstr("GPU 2 is in MIG mode and GPU 0 is not"), HasSubstr("-i 0 -mig 1")));
-  auto machine = test_machine;
+  auto machine = offered_machine;
   machine.gpus.erase(machine.gpus.begin(), machine.gpus.begin() + 2);
   machine.gpus[0].mig.instances[1].profile = "2g.35gb";
   EXPECT_THAT(refused(machine, single), HasSubstr("2:0 is 1g.18gb and 2:1 is 2g.35gb"));
@@ -111,7 +111,7 @@ sharing: {timeSlicing: {failRequestsGreaterThanOne: true, resources: [{name: gpu
   const auto& shared = offer.resources[0];
   EXPECT_EQ(shared.use, AllocationMode::Replicas);
   EXPECT_TRUE(shared.only_one);
-  const auto uuid = test_machine.gpus[0].uuid.text;
+  const auto uuid = offered_machine.gpus[0].uuid.text;
   EXPECT_EQ(shared.devices[1].id, uuid + "::1");
   EXPECT_EQ(shared.devices[1].replica, 1);
   EXPECT_EQ(shared.devices[1].gpu.text, uuid);
@@ -141,11 +141,11 @@ TEST(Resources, InstancesCanBeSharedToo) {
   auto options = options_from(R"(
 sharing: {timeSlicing: {resources: [{name: mig-1g.18gb, rename: tiny, devices: ["2:1"], replicas: 2}]}})");
   options.mig_strategy = options::MigStrategy::Mixed;
-  const auto offer = offer_of(test_machine, options);
+  const auto offer = offer_of(offered_machine, options);
   EXPECT_THAT(names(offer),
               ElementsAre("nvidia.com/gpu x2", "nvidia.com/mig-1g.18gb x1", "nvidia.com/tiny x2"));
   EXPECT_EQ(offer.resources[2].devices[0].id,
-            test_machine.gpus[2].mig.instances[1].uuid.text + "::0");
+            offered_machine.gpus[2].mig.instances[1].uuid.text + "::0");
   EXPECT_EQ(offer.uses[2].use, AllocationMode::Mig);
 }
 
@@ -153,7 +153,7 @@ TEST(Resources, OfWhichSomeAreSharedHaveTheOthersOnce) {
   const auto offer = offer_of(without_mig(), options_from(R"(
 sharing: {timeSlicing: {failRequestsGreaterThanOne: true, resources: [{name: gpu, devices: [1], replicas: 2}]}})"));
   ASSERT_THAT(names(offer), ElementsAre("nvidia.com/gpu x4"));
-  const auto uuid = [](std::size_t i) { return test_machine.gpus[i].uuid.text; };
+  const auto uuid = [](std::size_t i) { return offered_machine.gpus[i].uuid.text; };
   EXPECT_THAT(ids(offer.resources[0]),
               ElementsAre(uuid(0), uuid(1) + "::0", uuid(1) + "::1", uuid(2)));
   EXPECT_EQ(offer.resources[0].use, AllocationMode::Replicas);
@@ -184,13 +184,14 @@ TEST(Resources, NamedByCdiLeaveOutAGpuInMigModeThatNoSpecificationHas) {
   for (const auto strategy :
        {options::ListStrategy::CdiCri, options::ListStrategy::CdiAnnotations}) {
     const auto offer =
-        offer_of(test_machine, {.list_strategies = {options::ListStrategy::EnvVar, strategy}});
+        offer_of(offered_machine, {.list_strategies = {options::ListStrategy::EnvVar, strategy}});
     EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x2"));
     EXPECT_THAT(offer.notes, ElementsAre(AllOf(HasSubstr("GPU 2 is in MIG mode"),
                                                HasSubstr("--mig-strategy=mixed"))));
   }
-  EXPECT_THAT(names(offer_of(test_machine, {.list_strategies = {options::ListStrategy::EnvVar}})),
-              ElementsAre("nvidia.com/gpu x3"));
+  EXPECT_THAT(
+      names(offer_of(offered_machine, {.list_strategies = {options::ListStrategy::EnvVar}})),
+      ElementsAre("nvidia.com/gpu x3"));
 }
 
 TEST(Resources, AGpuClaimedTwiceIsAnErrorThatNamesBoth) {
@@ -237,13 +238,13 @@ sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}]}}
 TEST(Resources, ARuleAndTheMigModeMustAgree) {
   auto options = options_from("gantry: {gpus: [{devices: [0], use: mig}]}");
   options.mig_strategy = options::MigStrategy::Mixed;
-  EXPECT_THAT(refused(test_machine, options), HasSubstr("nvidia-smi -i 0 -mig 1"));
+  EXPECT_THAT(refused(offered_machine, options), HasSubstr("nvidia-smi -i 0 -mig 1"));
   options = options_from("gantry: {gpus: [{devices: [2], use: whole}]}");
-  EXPECT_EQ(refused(test_machine, options), "accepted");
+  EXPECT_EQ(refused(offered_machine, options), "accepted");
   options.mig_strategy = options::MigStrategy::Mixed;
-  EXPECT_THAT(refused(test_machine, options), HasSubstr("contradict"));
+  EXPECT_THAT(refused(offered_machine, options), HasSubstr("contradict"));
   options = options_from("gantry: {gpus: [{devices: [2], use: mig}]}");
-  EXPECT_THAT(refused(test_machine, options), HasSubstr("--mig-strategy=mixed"));
+  EXPECT_THAT(refused(offered_machine, options), HasSubstr("--mig-strategy=mixed"));
 }
 
 TEST(Resources, AreNamedByModel) {
@@ -279,7 +280,7 @@ TEST(Resources, WithMpsAreSharesAndNotForInstances) {
   auto options = options_from("sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}");
   options.mps_root = "/run/nvidia/mps";
   EXPECT_EQ(offer_of(without_mig(), options).resources[0].use, AllocationMode::Shares);
-  auto machine = test_machine;
+  auto machine = offered_machine;
   machine.gpus.erase(machine.gpus.begin(), machine.gpus.begin() + 2);
   options.mig_strategy = options::MigStrategy::Single;
   EXPECT_THAT(refused(machine, options), HasSubstr("does not run on MIG instances"));
@@ -307,7 +308,7 @@ TEST(GkeResources, AreSharedByClients) {
 }
 
 TEST(GkeResources, WithAPartitionSizeNeedEveryGpuDividedInFull) {
-  auto machine = test_machine;
+  auto machine = offered_machine;
   machine.gpus.erase(machine.gpus.begin(), machine.gpus.begin() + 2);
   EXPECT_THAT(refused(machine, gke({.partition_size = "1g.18gb"})),
               HasSubstr("must be divided into 7 of 1g.18gb"));

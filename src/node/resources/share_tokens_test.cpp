@@ -34,7 +34,7 @@ options::Options sharing(options::MemoryUnit unit, std::vector<options::ListStra
   return options;
 }
 
-std::vector<std::string> names(const Offer& offer) {
+std::vector<std::string> offered_names(const Offer& offer) {
   std::vector<std::string> result;
   for (const auto& resource : offer.resources)
     result.push_back(fmt::format("{} x{}", resource.name, resource.devices.size()));
@@ -52,19 +52,20 @@ model::ContainerAllocateResponse answered(const options::Options& options,
 }
 
 TEST(Tokens, AreOneForEachWholeGibOfEachGpu) {
-  EXPECT_THAT(names(offer_of(machine_in_mib({kH200, kH200}), sharing(options::MemoryUnit::GiB))),
-              ElementsAre("aliyun.com/gpu-mem x280", "gantry.dev/share x8", "nvidia.com/gpu x8"));
+  EXPECT_THAT(
+      offered_names(offer_of(machine_in_mib({kH200, kH200}), sharing(options::MemoryUnit::GiB))),
+      ElementsAre("aliyun.com/gpu-mem x280", "gantry.dev/share x8", "nvidia.com/gpu x8"));
 }
 
 TEST(Tokens, OfGpusOfDifferentSizeAddUp) {
-  EXPECT_THAT(
-      names(offer_of(machine_in_mib({kH200, 16'384, 24'000}), sharing(options::MemoryUnit::GiB))),
-      ElementsAre("aliyun.com/gpu-mem x179", "gantry.dev/share x12", "nvidia.com/gpu x12"));
+  EXPECT_THAT(offered_names(offer_of(machine_in_mib({kH200, 16'384, 24'000}),
+                                     sharing(options::MemoryUnit::GiB))),
+              ElementsAre("aliyun.com/gpu-mem x179", "gantry.dev/share x12", "nvidia.com/gpu x12"));
 }
 
 TEST(Tokens, InMibAreSlotsAlone) {
   const auto offer = offer_of(machine_in_mib({kH200, kH200}), sharing(options::MemoryUnit::MiB));
-  EXPECT_THAT(names(offer), ElementsAre("gantry.dev/share x8", "nvidia.com/gpu x8"));
+  EXPECT_THAT(offered_names(offer), ElementsAre("gantry.dev/share x8", "nvidia.com/gpu x8"));
   EXPECT_EQ(offer.shared.unit_mib, 1U);
   EXPECT_EQ(offer.shared.cards[1].mib, kH200);
 }
@@ -85,7 +86,7 @@ TEST(Tokens, NameNoGpu) {
 TEST(Tokens, OfSomeGpusLeaveNvidiaComGpuToTheWholeOnes) {
   const auto options = options_from("gantry: {gpus: [{devices: [0], use: shares}]}");
   const auto offer = offer_of(machine_in_mib({kH200, kH200, kH200}), options);
-  EXPECT_THAT(names(offer),
+  EXPECT_THAT(offered_names(offer),
               ElementsAre("aliyun.com/gpu-mem x140", "gantry.dev/share x32", "nvidia.com/gpu x2"));
   EXPECT_FALSE(offer.resources[2].tokens);
   EXPECT_EQ(offer.uses[0].use, AllocationMode::Shares);
@@ -95,7 +96,7 @@ TEST(Tokens, OfSomeGpusLeaveNvidiaComGpuToTheWholeOnes) {
 TEST(Tokens, WithAllSharedARuleMayKeepAGpuWhole) {
   auto options = options_from("gantry: {gpus: [{devices: [1], use: whole}]}");
   options.shares.all = true;
-  EXPECT_THAT(names(offer_of(machine_in_mib({kH200, kH200}), options)),
+  EXPECT_THAT(offered_names(offer_of(machine_in_mib({kH200, kH200}), options)),
               ElementsAre("aliyun.com/gpu-mem x140", "gantry.dev/share x32", "nvidia.com/gpu x1"));
 }
 
@@ -103,7 +104,7 @@ TEST(Tokens, GoWithACardThatIsHeldBack) {
   auto offer = offer_of(machine_in_mib({kH200, 16'384}), sharing(options::MemoryUnit::GiB));
   offer.shared.cards.erase(offer.shared.cards.begin());
   rebuild_tokens(offer);
-  EXPECT_THAT(names(offer),
+  EXPECT_THAT(offered_names(offer),
               ElementsAre("aliyun.com/gpu-mem x16", "gantry.dev/share x4", "nvidia.com/gpu x4"));
   offer.shared.cards.clear();
   rebuild_tokens(offer);
@@ -131,7 +132,7 @@ TEST(Tokens, AGpuOfUnknownSizeIsNotOffered) {
   auto machine = machine_in_mib({kH200, kH200});
   machine.gpus[0].memory_bytes.reset();
   const auto offer = offer_of(machine, sharing(options::MemoryUnit::GiB));
-  EXPECT_THAT(names(offer)[0], "aliyun.com/gpu-mem x140");
+  EXPECT_THAT(offered_names(offer)[0], "aliyun.com/gpu-mem x140");
   EXPECT_THAT(offer.notes, ElementsAre(HasSubstr("memory size")));
 }
 

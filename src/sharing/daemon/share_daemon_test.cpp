@@ -6,6 +6,7 @@
 #include "sharing/daemon/peer_identity.hpp"
 #include "sharing/daemon/serve.hpp"
 #include "sharing/daemon/share_record.hpp"
+#include "support/bytes.hpp"
 #include "support/machine.hpp"
 #include "support/paths.hpp"
 
@@ -33,8 +34,6 @@ using Clock = std::chrono::steady_clock;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 bool eventually(const std::function<bool()>& so) {
   const auto end = Clock::now() + 20s;

@@ -3,6 +3,7 @@
 #include "sharing/daemon/share_socket.hpp"
 
 #include "sharing/daemon/peer_for_test.hpp"
+#include "support/bytes.hpp"
 #include "support/tree.hpp"
 
 #include <fcntl.h>
@@ -29,8 +30,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 class ShareSocketTest : public ::testing::Test {
  protected:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/daemon/shared_pages.hpp"
 
+#include "support/bytes.hpp"
+
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -16,8 +18,6 @@
 
 namespace gantry::daemon {
 namespace {
-
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 SharedPages two_gpus() {
   const std::vector<GpuPageValues> gpus{

@@ -5,6 +5,7 @@
 #include "sharing/daemon/protocol.hpp"
 #include "sharing/daemon/share_record.hpp"
 #include "sharing/daemon/share_state_for_test.hpp"
+#include "support/bytes.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,8 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 constexpr std::string_view kCapped =
     R"({"name":"train","gpus":"GPU-1,MIG-2","memory":"10GiB","compute":"30%","excess":"cap",)"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/policy/audit.hpp"
 
+#include "support/bytes.hpp"
+
 #include <gmock/gmock.h>
 
 namespace gantry::policy {
@@ -10,8 +12,6 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 class Audit : public testing::Test {
  protected:

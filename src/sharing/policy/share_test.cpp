@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/policy/share.hpp"
 
+#include "support/bytes.hpp"
+
 #include <gmock/gmock.h>
 
 namespace gantry::policy {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 Share made(const ShareText& text) {
   auto share = parse_share(text);
