@@ -61,7 +61,7 @@ if(NOT GANTRY_SANITIZE)
   target_sources(gantry_program INTERFACE ${CMAKE_SOURCE_DIR}/cmake/glibc_floor.cpp)
 endif()
 
-# fmt, yaml-cpp and nghttp2 as static archives, so that programs run on machines without them.
+# fmt, yaml-cpp, nghttp2 and expat as static archives, so that programs run on machines without them.
 # Debian 12 has fmt as a shared library only; its headers hold the source.
 find_library(GANTRY_FMT_ARCHIVE NAMES libfmt.a)
 if(GANTRY_FMT_ARCHIVE)
@@ -74,6 +74,7 @@ else()
 endif()
 find_library(GANTRY_YAML NAMES libyaml-cpp.a yaml-cpp)
 find_library(GANTRY_NGHTTP2 NAMES libnghttp2.a nghttp2)
+find_library(GANTRY_EXPAT NAMES libexpat.a expat)
 
 if(GANTRY_TESTS)
   find_package(GTest)
@@ -196,6 +197,26 @@ function(gantry_precompile target header)
   file(WRITE ${folder}/cmake_pch.hxx.gch.sum "${sum}\n")
 endfunction()
 
+# Compiles the C++ files of a test program together, with the headers that all tests use. These are precompiled once for all test
+# programs, so the programs must be compiled with the same flags.
+function(gantry_join_tests target)
+  if(NOT GANTRY_UNITY)
+    return()
+  endif()
+  if(NOT TARGET gantry_test_headers)
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/test_headers.cpp CONTENT "int main() {}\n")
+    add_executable(gantry_test_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/generated/test_headers.cpp)
+    target_link_libraries(gantry_test_headers PRIVATE gantry_flags GTest::gmock GTest::gtest)
+    gantry_precompile(gantry_test_headers ${CMAKE_SOURCE_DIR}/tests/support/test_headers.hpp)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM gantry_test_headers)
+  gantry_unity(${target})
+  # A C file stands in for a foreign library, or is there to show that a header compiles as C: each is compiled alone.
+  get_target_property(c_sources ${target} SOURCES)
+  list(FILTER c_sources INCLUDE REGEX "\\.c$")
+  set_source_files_properties(${c_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
 # gantry_area_test(AREA): one program AREA_test with the tests of all modules of this directory, and a test for each module.
 function(gantry_area_test area)
   get_property(sources DIRECTORY PROPERTY GANTRY_TEST_SOURCES)
@@ -208,12 +229,7 @@ function(gantry_area_test area)
   endforeach()
   add_executable(${area}_test ${sources})
   target_link_libraries(${area}_test PRIVATE ${LIBS} gantry_test_main gantry_test_support GTest::gmock GTest::gtest)
-  gantry_precompile(${area}_test ${CMAKE_SOURCE_DIR}/tests/support/test_headers.hpp)
-  gantry_unity(${area}_test)
-  # A C file stands in for a foreign library, or is there to show that a header compiles as C: each is compiled alone.
-  set(c_sources ${sources})
-  list(FILTER c_sources INCLUDE REGEX "\\.c$")
-  set_source_files_properties(${c_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  gantry_join_tests(${area}_test)
   if(NEEDS)
     add_dependencies(${area}_test ${NEEDS})
   endif()

@@ -86,21 +86,21 @@ TEST(DoctorCommand, ShowsItsFindingInAFewLines) {
 }
 
 // A terminal with this many columns.
-class Terminal {
+class DoctorTerminal {
  public:
-  explicit Terminal(unsigned short columns) : keyboard_(::posix_openpt(O_RDWR | O_NOCTTY)) {
+  explicit DoctorTerminal(unsigned short columns) : keyboard_(::posix_openpt(O_RDWR | O_NOCTTY)) {
     ::grantpt(keyboard_);
     ::unlockpt(keyboard_);
     const struct winsize size { .ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0 };
     ::ioctl(keyboard_, TIOCSWINSZ, &size);
     screen_ = std::fopen(::ptsname(keyboard_), "w");  // NOLINT(concurrency-mt-unsafe)
   }
-  ~Terminal() {
+  ~DoctorTerminal() {
     std::fclose(screen_);
     ::close(keyboard_);
   }
-  Terminal(const Terminal&) = delete;
-  Terminal& operator=(const Terminal&) = delete;
+  DoctorTerminal(const DoctorTerminal&) = delete;
+  DoctorTerminal& operator=(const DoctorTerminal&) = delete;
   std::FILE* screen() { return screen_; }
   void resize(unsigned short columns) const {
     const winsize size{.ws_row = 25, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
@@ -113,7 +113,7 @@ class Terminal {
 };
 
 TEST(Program, FollowsATerminalThatIsResized) {
-  Terminal terminal(72);
+  DoctorTerminal terminal(72);
   auto context = context_of_process(terminal.screen(), stderr);
   terminal.resize(120);
   context.measure_terminal();
@@ -122,7 +122,7 @@ TEST(Program, FollowsATerminalThatIsResized) {
 }
 
 TEST(Program, HasColoursAndTheWidthOfTheTerminal) {
-  Terminal terminal(72);
+  DoctorTerminal terminal(72);
   ASSERT_NE(terminal.screen(), nullptr);
   ::setenv("TERM", "xterm", 1);
   ::unsetenv("NO_COLOR");

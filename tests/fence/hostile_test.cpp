@@ -25,7 +25,7 @@ namespace {
 using sim::cuda::ready;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kLimit = 200 * kMiB;
+constexpr std::uint64_t kTenantLimit = 200 * kMiB;
 
 // A neighbour's view of the page.
 class Scribble {
@@ -46,10 +46,10 @@ class Scribble {
 };
 
 TEST(HostileNeighbour, OneThatIsForeverInTheMiddleIsNotWaitedForForever) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kTenantLimit});
   Scribble neighbour(share);
   // As if it had been stopped during a reservation while it held the lock.
-  __atomic_store_n(&neighbour.row().pending, kLimit, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&neighbour.row().pending, kTenantLimit, __ATOMIC_SEQ_CST);
   __atomic_store_n(&neighbour.page().lock, 1000, __ATOMIC_SEQ_CST);
   const pid_t child = share.process([&] {
     const CudaLibrary cuda(share.fence());
@@ -64,7 +64,7 @@ TEST(HostileNeighbour, OneThatIsForeverInTheMiddleIsNotWaitedForForever) {
 }
 
 TEST(HostileNeighbour, WhateverIsInThePageTheProgramGoesOn) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kTenantLimit});
   Scribble neighbour(share);
   const SharedCount started;
   const pid_t child = share.process([&] {
@@ -79,7 +79,8 @@ TEST(HostileNeighbour, WhateverIsInThePageTheProgramGoesOn) {
       if (result == CUDA_SUCCESS && cuda.cuMemFree_v2(pointer) != CUDA_SUCCESS) return 2;
       std::size_t free = 0;
       std::size_t total = 0;
-      if (cuda.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS || total != kLimit || free > total)
+      if (cuda.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS || total != kTenantLimit ||
+          free > total)
         return 3;
     }
     return 0;

@@ -13,18 +13,18 @@
 namespace gantry::fence::test {
 namespace {
 
-constexpr std::uint64_t kLimit = 100 * kMiB;
+constexpr std::uint64_t kSteppedLimit = 100 * kMiB;
 
 // Plain, small, pooled and mapped memory, at the edge of the limit: the slow path too.
 int allocations(const CudaLibrary& cuda) {
   CUdeviceptr pointer = 0;
   CUdeviceptr rest = 0;
-  cuda.cuMemAlloc_v2(&rest, kLimit - 3 * kGranule);
+  cuda.cuMemAlloc_v2(&rest, kSteppedLimit - 3 * kGranule);
   cuda.cuMemAlloc_v2(&pointer, kGranule);
   cuda.cuMemFree_v2(pointer);
   cuda.cuMemAlloc_v2(&pointer, 100);
   cuda.cuMemFree_v2(pointer);
-  cuda.cuMemAlloc_v2(&pointer, kLimit);
+  cuda.cuMemAlloc_v2(&pointer, kSteppedLimit);
   return 0;
 }
 
@@ -50,7 +50,7 @@ class Steps : public ::testing::Test {
     });
   }
 
-  ShareUnderTest share{{.memory_limit = kLimit}};
+  ShareUnderTest share{{.memory_limit = kSteppedLimit}};
 };
 
 TEST_F(Steps, WhereverItEndsNothingStays) {
@@ -73,7 +73,7 @@ TEST_F(Steps, WhereverItEndsNothingStays) {
     const CudaLibrary cuda(share.fence());
     sim::cuda::ready(cuda);
     CUdeviceptr pointer = 0;
-    if (cuda.cuMemAlloc_v2(&pointer, kLimit) != CUDA_SUCCESS) return 1;
+    if (cuda.cuMemAlloc_v2(&pointer, kSteppedLimit) != CUDA_SUCCESS) return 1;
     return cuda.cuMemAlloc_v2(&pointer, kGranule) == CUDA_ERROR_OUT_OF_MEMORY ? 0 : 2;
   });
   EXPECT_EQ(ShareUnderTest::wait_for_exit(last), 0);

@@ -15,7 +15,7 @@ using sim::cuda::free_bytes;
 using sim::cuda::ready;
 using sim::cuda::ScopedEnvironment;
 
-constexpr std::uint64_t kLimit = 1000 * kMiB;
+constexpr std::uint64_t kSmallLimit = 1000 * kMiB;
 constexpr CUdeviceptr kUntouched = 0x5a5a5a5a;
 
 class Limits : public ::testing::Test {
@@ -23,7 +23,7 @@ class Limits : public ::testing::Test {
   void SetUp() override { ready(cuda); }
   std::uint64_t left() { return free_bytes(cuda); }
 
-  ShareUnderTest share{{.memory_limit = kLimit}};
+  ShareUnderTest share{{.memory_limit = kSmallLimit}};
   CudaLibrary cuda{share.fence()};
   CudaLibrary driver{share.driver()};
 };
@@ -32,8 +32,8 @@ TEST_F(Limits, TheLastGranuleFitsAndNotOneByteMore) {
   CUdeviceptr most = 0;
   CUdeviceptr last = 0;
   CUdeviceptr more = kUntouched;
-  EXPECT_EQ(cuda.cuMemAlloc_v2(&more, kLimit + 1), CUDA_ERROR_OUT_OF_MEMORY);
-  ASSERT_EQ(cuda.cuMemAlloc_v2(&most, kLimit - kGranule), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuMemAlloc_v2(&more, kSmallLimit + 1), CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_EQ(cuda.cuMemAlloc_v2(&most, kSmallLimit - kGranule), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuMemAlloc_v2(&more, kGranule + 1), CUDA_ERROR_OUT_OF_MEMORY);
   ASSERT_EQ(cuda.cuMemAlloc_v2(&last, kGranule), CUDA_SUCCESS);
   EXPECT_EQ(left(), 0U);
@@ -48,7 +48,7 @@ TEST_F(Limits, TheLastGranuleFitsAndNotOneByteMore) {
 
 TEST_F(Limits, HoldsInEveryFamily) {
   CUdeviceptr most = 0;
-  ASSERT_EQ(cuda.cuMemAlloc_v2(&most, kLimit - kGranule), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuMemAlloc_v2(&most, kSmallLimit - kGranule), CUDA_SUCCESS);
   CUdeviceptr pointer = kUntouched;
   CUdeviceptr_v1 old = 7;
   std::size_t pitch = 7;
@@ -83,7 +83,7 @@ TEST_F(Limits, HoldsInEveryFamily) {
   EXPECT_EQ(old + pitch + old_pitch + handle, 28U);
   EXPECT_EQ(array, nullptr);
   EXPECT_EQ(mipmap, nullptr);
-  EXPECT_EQ(share.held(), kLimit - kGranule) << "nothing is left behind";
+  EXPECT_EQ(share.held(), kSmallLimit - kGranule) << "nothing is left behind";
   EXPECT_EQ(cuda.cuMemAllocManaged(&pointer, kGranule, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
   EXPECT_EQ(left(), 0U);
 }
@@ -95,22 +95,22 @@ TEST_F(Limits, TheGpuIsAsLargeAsTheShare) {
   unsigned int small_total = 0;
   CUdeviceptr pointer = 0;
   EXPECT_EQ(cuda.cuDeviceTotalMem_v2(&total, 0), CUDA_SUCCESS);
-  EXPECT_EQ(total, kLimit);
+  EXPECT_EQ(total, kSmallLimit);
   EXPECT_EQ(cuda.cuDeviceTotalMem(&small_total, 0), CUDA_SUCCESS);
-  EXPECT_EQ(small_total, kLimit);
+  EXPECT_EQ(small_total, kSmallLimit);
   ASSERT_EQ(cuda.cuMemAlloc_v2(&pointer, 10 * kMiB), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuMemGetInfo_v2(&free, &total), CUDA_SUCCESS);
-  EXPECT_EQ(total, kLimit);
-  EXPECT_EQ(free, kLimit - 10 * kMiB);
+  EXPECT_EQ(total, kSmallLimit);
+  EXPECT_EQ(free, kSmallLimit - 10 * kMiB);
   EXPECT_EQ(cuda.cuMemGetInfo(&small_free, &small_total), CUDA_SUCCESS);
-  EXPECT_EQ(small_total, kLimit);
-  EXPECT_EQ(small_free, kLimit - 10 * kMiB);
+  EXPECT_EQ(small_total, kSmallLimit);
+  EXPECT_EQ(small_free, kSmallLimit - 10 * kMiB);
   EXPECT_EQ(cuda.cuMemGetInfo_v2(&free, nullptr), driver.cuMemGetInfo_v2(&free, nullptr))
       << "no pointer, no answer: as the driver has it";
   share.set_overhead(100 * kMiB);
-  EXPECT_EQ(left(), kLimit - 10 * kMiB) << "contexts are free in this share";
+  EXPECT_EQ(left(), kSmallLimit - 10 * kMiB) << "contexts are free in this share";
   share.set_flags(0);
-  EXPECT_EQ(left(), kLimit - 110 * kMiB);
+  EXPECT_EQ(left(), kSmallLimit - 110 * kMiB);
   share.set_limit(50 * kMiB);
   EXPECT_EQ(left(), 0U) << "set while it runs";
 }
@@ -118,7 +118,7 @@ TEST_F(Limits, TheGpuIsAsLargeAsTheShare) {
 TEST_F(Limits, WhatIsWrongIsStillWrong) {
   CUdeviceptr pointer = kUntouched;
   CUcontext context = nullptr;
-  EXPECT_EQ(cuda.cuMemAlloc_v2(nullptr, 2 * kLimit), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuda.cuMemAlloc_v2(nullptr, 2 * kSmallLimit), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuda.cuMemAlloc_v2(&pointer, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuda.cuMemFree_v2(0), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuMemFree_v2(0x1234), CUDA_ERROR_INVALID_VALUE);
@@ -128,7 +128,7 @@ TEST_F(Limits, WhatIsWrongIsStillWrong) {
   EXPECT_EQ(cuda.cuMemFreeAsync(0x1234, nullptr), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuda.cuCtxDestroy_v2(nullptr), driver.cuCtxDestroy_v2(nullptr));
   EXPECT_EQ(cuda.cuCtxPopCurrent_v2(&context), CUDA_SUCCESS);
-  EXPECT_EQ(cuda.cuMemAlloc_v2(&pointer, 2 * kLimit), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cuda.cuMemAlloc_v2(&pointer, 2 * kSmallLimit), CUDA_ERROR_INVALID_CONTEXT);
   EXPECT_EQ(cuda.cuMemAlloc_v2(&pointer, 10), CUDA_ERROR_INVALID_CONTEXT);
   EXPECT_EQ(pointer, kUntouched);
   EXPECT_EQ(share.held(), 0U);
@@ -149,12 +149,12 @@ TEST_F(Limits, SmallOnesFitIntoWhatIsPaidFor) {
   CUdeviceptr most = 0;
   CUdeviceptr first = 0;
   ASSERT_EQ(cuda.cuMemAlloc_v2(&first, 1), CUDA_SUCCESS);
-  ASSERT_EQ(cuda.cuMemAlloc_v2(&most, kLimit - kGranule), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuMemAlloc_v2(&most, kSmallLimit - kGranule), CUDA_SUCCESS);
   CUdeviceptr pointer = 0;
   std::uint64_t fitted = 1;
   while (cuda.cuMemAlloc_v2(&pointer, 512) == CUDA_SUCCESS) ++fitted;
   EXPECT_EQ(fitted, kGranule / 512);
-  EXPECT_EQ(share.held(), kLimit);
+  EXPECT_EQ(share.held(), kSmallLimit);
   EXPECT_EQ(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuMemAlloc_v2(&pointer, 300), CUDA_SUCCESS);
 }
@@ -171,8 +171,8 @@ TEST_F(Limits, WhatAPoolKeepsMakesRoomForOthers) {
   ASSERT_EQ(cuda.cuMemFreeAsync(pointer, nullptr), CUDA_SUCCESS);
   ASSERT_EQ(cuda.cuStreamSynchronize(nullptr), CUDA_SUCCESS);
   EXPECT_GE(share.held(), 900 * kMiB);
-  EXPECT_EQ(cuda.cuMemAlloc_v2(&pointer, kLimit), CUDA_SUCCESS);
-  EXPECT_EQ(share.held(), kLimit);
+  EXPECT_EQ(cuda.cuMemAlloc_v2(&pointer, kSmallLimit), CUDA_SUCCESS);
+  EXPECT_EQ(share.held(), kSmallLimit);
 }
 
 TEST(ContextLimits, AContextCountsFromTheStart) {
@@ -215,16 +215,16 @@ TEST(ContextLimits, ResettingThePrimaryContextFreesWhatItHad) {
 
 // The sixth and the third of eight GPUs, and a program that sees them the other way round.
 TEST(SeveralGpus, EachHasItsOwnLimitWhateverTheOrder) {
-  ShareUnderTest share({.machine = "h200x8", .memory_limit = kLimit, .gpus = {5, 2}});
-  share.set_limit(2 * kLimit, 1);
+  ShareUnderTest share({.machine = "h200x8", .memory_limit = kSmallLimit, .gpus = {5, 2}});
+  share.set_limit(2 * kSmallLimit, 1);
   const ScopedEnvironment order("CUDA_VISIBLE_DEVICES", "2,0,5");
   const CudaLibrary cuda(share.fence());
   ASSERT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   std::size_t total = 0;
   EXPECT_EQ(cuda.cuDeviceTotalMem_v2(&total, 0), CUDA_SUCCESS);
-  EXPECT_EQ(total, 2 * kLimit);
+  EXPECT_EQ(total, 2 * kSmallLimit);
   EXPECT_EQ(cuda.cuDeviceTotalMem_v2(&total, 2), CUDA_SUCCESS);
-  EXPECT_EQ(total, kLimit);
+  EXPECT_EQ(total, kSmallLimit);
   CUcontext context = nullptr;
   CUdeviceptr pointer = 0;
   CUmemGenericAllocationHandle handle = 0;

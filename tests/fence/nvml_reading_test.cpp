@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kLimit = 4096 * kMiB;
+constexpr std::uint64_t kReadingLimit = 4096 * kMiB;
 
 class NvmlReadingTest : public ::testing::Test {
  protected:
@@ -60,7 +60,7 @@ class NvmlReadingTest : public ::testing::Test {
 
 TEST_F(NvmlReadingTest, WhatIsLeftIsExactRightAfterTheFirstContext) {
   EXPECT_EQ(in_share([](const CudaLibrary& fence, const CudaLibrary& driver) {
-              return sim::cuda::free_bytes(fence) == kLimit - used(driver) ? 0 : 1;
+              return sim::cuda::free_bytes(fence) == kReadingLimit - used(driver) ? 0 : 1;
             }),
             0);
 }
@@ -70,8 +70,8 @@ TEST_F(NvmlReadingTest, WhatADriverTookForItselfIsSeenBeforeTheShareIsFull) {
               if (!take(fence, 64 * kMiB) || !take(driver, 70 * kMiB)) return 1;
               while (take(fence, 32 * kMiB)) {
               }
-              if (used(driver) > kLimit) return 2;
-              return used(driver) + 32 * kMiB > kLimit ? 0 : 3;
+              if (used(driver) > kReadingLimit) return 2;
+              return used(driver) + 32 * kMiB > kReadingLimit ? 0 : 3;
             }),
             0);
 }
@@ -82,7 +82,7 @@ TEST_F(NvmlReadingTest, WhatADriverGaveBackIsRoomAtOnce) {
               if (!take(driver, 400 * kMiB, &pointer)) return 1;
               while (take(fence, 32 * kMiB)) {
               }
-              if (used(driver) > kLimit) return 2;
+              if (used(driver) > kReadingLimit) return 2;
               if (driver.cuMemFree_v2(pointer) != CUDA_SUCCESS) return 3;
               if (!take(fence, 400 * kMiB)) return 4;
               return take(fence, 64 * kMiB) ? 5 : 0;
@@ -140,8 +140,8 @@ TEST_F(NvmlReadingTest, TheLimitHoldsAcrossADaemonCrash) {
   EXPECT_EQ(ShareUnderTest::wait_for_exit(quiet), 0)
       << "it is behind the fence, though it is silent";
   EXPECT_EQ(ShareUnderTest::wait_for_exit(start_busy_process), 0);
-  EXPECT_LE(*most, kLimit);
-  EXPECT_GT(*most, kLimit - 2 * kStep);
+  EXPECT_LE(*most, kReadingLimit);
+  EXPECT_GT(*most, kReadingLimit - 2 * kStep);
 }
 
 TEST(LooksThatDoNotCome, AreWaitedForSeldom) {

@@ -19,7 +19,7 @@
 namespace gantry::fence::test {
 namespace {
 
-constexpr std::uint64_t kLimit = 4096 * kMiB;
+constexpr std::uint64_t kShownLimit = 4096 * kMiB;
 
 // The fence's NVML in a share's directory, in front of the machine's NVML.
 class FencedNvml {
@@ -81,15 +81,15 @@ void end(pid_t pid) {
 }
 
 TEST(FencedNvml, ShowsWhatTheSharesProcessesHold) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kShownLimit});
   const FencedNvml nvml(share);
-  EXPECT_EQ(nvml.memory().total, kLimit);
+  EXPECT_EQ(nvml.memory().total, kShownLimit);
   EXPECT_EQ(nvml.memory().used, 0U);
   const pid_t first = holder(share, 100 * kMiB);
   const pid_t second = holder(share, 200 * kMiB);
   ASSERT_TRUE(ShareUnderTest::until([&] { return share.held() == 300 * kMiB; }));
   EXPECT_EQ(nvml.memory().used, 300 * kMiB);
-  EXPECT_EQ(nvml.memory().free, kLimit - 300 * kMiB);
+  EXPECT_EQ(nvml.memory().free, kShownLimit - 300 * kMiB);
   std::uint64_t sum = 0;
   for (const auto& row : nvml.processes()) {
     EXPECT_TRUE(row.pid == static_cast<unsigned>(first) ||
@@ -105,16 +105,16 @@ TEST(FencedNvml, ShowsWhatTheSharesProcessesHold) {
 }
 
 TEST(FencedNvml, FollowsTheLimitAndTheDaemon) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kShownLimit});
   const FencedNvml nvml(share);
-  EXPECT_EQ(nvml.memory().total, kLimit);
-  share.set_limit(kLimit / 2);
-  EXPECT_EQ(nvml.memory().total, kLimit / 2) << "the page is the same";
+  EXPECT_EQ(nvml.memory().total, kShownLimit);
+  share.set_limit(kShownLimit / 2);
+  EXPECT_EQ(nvml.memory().total, kShownLimit / 2) << "the page is the same";
   share.stop_daemon();
-  EXPECT_EQ(nvml.memory().total, kLimit / 2) << "the last that was known";
+  EXPECT_EQ(nvml.memory().total, kShownLimit / 2) << "the last that was known";
   share.start_daemon();
-  share.set_limit(kLimit / 4);
-  EXPECT_TRUE(ShareUnderTest::until([&] { return nvml.memory().total == kLimit / 4; }))
+  share.set_limit(kShownLimit / 4);
+  EXPECT_TRUE(ShareUnderTest::until([&] { return nvml.memory().total == kShownLimit / 4; }))
       << "once the old daemon's heartbeat has stopped";
 }
 

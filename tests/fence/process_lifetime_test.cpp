@@ -25,16 +25,16 @@ namespace {
 
 using sim::cuda::ready;
 
-constexpr std::uint64_t kLimit = 4096 * kMiB;
+constexpr std::uint64_t kProcessLimit = 4096 * kMiB;
 
 // Allocates and frees at random, `count` times; it holds at most `most`. Returns non-zero if a step
 // failed.
 struct Churn {
-  std::uint64_t most = kLimit;
+  std::uint64_t most = kProcessLimit;
   int count = 200;
   bool may_be_refused = true;
   std::atomic<std::uint64_t>* live = nullptr;  // of all processes
-  std::uint64_t limit = kLimit;
+  std::uint64_t limit = kProcessLimit;
 
   int operator()(const CudaLibrary& cuda, unsigned int seed) const {
     std::mt19937 random(seed);
@@ -77,13 +77,13 @@ void expect_all_well(const std::vector<pid_t>& children) {
 }
 
 TEST(Race, SixtyFourProcessesTogetherNeverHoldMoreThanTheLimit) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kProcessLimit});
   const SharedCount live;
   std::vector<pid_t> children;
   for (unsigned int i = 0; i < 64; ++i) {
     children.push_back(share.process([&] {
       return start_and(share, [&](const CudaLibrary& cuda) {
-        return Churn{.most = kLimit, .count = 60, .live = &*live}(cuda, i);
+        return Churn{.most = kProcessLimit, .count = 60, .live = &*live}(cuda, i);
       });
     }));
   }
@@ -92,13 +92,13 @@ TEST(Race, SixtyFourProcessesTogetherNeverHoldMoreThanTheLimit) {
 }
 
 TEST(Race, NobodyIsRefusedWhatFits) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kProcessLimit});
   std::vector<pid_t> children;
   constexpr unsigned int kMany = 16;
   for (unsigned int i = 0; i < kMany; ++i) {
     children.push_back(share.process([&] {
       return start_and(share, [&](const CudaLibrary& cuda) {
-        return Churn{.most = kLimit / kMany, .count = 300, .may_be_refused = false}(cuda, i);
+        return Churn{.most = kProcessLimit / kMany, .count = 300, .may_be_refused = false}(cuda, i);
       });
     }));
   }
@@ -106,7 +106,7 @@ TEST(Race, NobodyIsRefusedWhatFits) {
 }
 
 TEST(Race, ThreadsOfOneProcessToo) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kProcessLimit});
   const pid_t child = share.process([&] {
     const CudaLibrary cuda(share.fence());
     ready(cuda);
@@ -129,7 +129,7 @@ TEST(Race, ThreadsOfOneProcessToo) {
 }
 
 TEST(Death, KilledAtAnyMomentAProcessLeavesNothing) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kProcessLimit});
   std::mt19937 random(20);
   for (int round = 0; round < 12; ++round) {
     std::vector<pid_t> children;
@@ -149,14 +149,14 @@ TEST(Death, KilledAtAnyMomentAProcessLeavesNothing) {
   const pid_t after = share.process([&] {
     return start_and(share, [](const CudaLibrary& cuda) {
       CUdeviceptr pointer = 0;
-      return cuda.cuMemAlloc_v2(&pointer, kLimit) == CUDA_SUCCESS ? 0 : 1;
+      return cuda.cuMemAlloc_v2(&pointer, kProcessLimit) == CUDA_SUCCESS ? 0 : 1;
     });
   });
   EXPECT_EQ(ShareUnderTest::wait_for_exit(after), 0) << "all of it is free again";
 }
 
 TEST(Fork, AChildIsNotItsParent) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kProcessLimit});
   const CudaLibrary cuda(share.fence());
   ready(cuda);
   CUdeviceptr pointer = 0;
@@ -177,7 +177,7 @@ TEST(Fork, AChildIsNotItsParent) {
 }
 
 TEST(Fork, AChildThatStartsCudaItselfIsAProcessOfTheShare) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kProcessLimit});
   const CudaLibrary cuda(share.fence());  // opened by the parent, started by the children
   std::vector<pid_t> children;
   children.reserve(8);
@@ -202,7 +202,7 @@ TEST(Fork, AChildThatStartsCudaItselfIsAProcessOfTheShare) {
 }
 
 TEST(Fork, WithManyThreadsAtWork) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kProcessLimit});
   const pid_t busy = share.process([&] {
     const CudaLibrary cuda(share.fence());
     ready(cuda);
@@ -235,7 +235,7 @@ TEST(Fork, WithManyThreadsAtWork) {
 }
 
 TEST(Daemon, AfterARestartTheRowsAreThereAgain) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kProcessLimit});
   const CudaLibrary cuda(share.fence());
   ready(cuda);
   CUdeviceptr pointer = 0;
@@ -243,7 +243,7 @@ TEST(Daemon, AfterARestartTheRowsAreThereAgain) {
   ASSERT_EQ(cuda.cuMemAlloc_v2(&pointer, 100 * kMiB), CUDA_SUCCESS);
   share.stop_daemon();
   EXPECT_EQ(cuda.cuMemAlloc_v2(&more, 200 * kMiB), CUDA_SUCCESS) << "without a daemon";
-  EXPECT_EQ(cuda.cuMemAlloc_v2(&more, kLimit), CUDA_ERROR_OUT_OF_MEMORY) << "limits stay";
+  EXPECT_EQ(cuda.cuMemAlloc_v2(&more, kProcessLimit), CUDA_ERROR_OUT_OF_MEMORY) << "limits stay";
   share.start_daemon();
   EXPECT_EQ(share.held(), 0U) << "it does not know yet";
   EXPECT_TRUE(ShareUnderTest::until([&] {
@@ -258,7 +258,7 @@ TEST(Daemon, AfterARestartTheRowsAreThereAgain) {
 }
 
 TEST(Daemon, WithoutOneCudaDoesNotStart) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kProcessLimit});
   share.stop_daemon();
   const CudaLibrary cuda(share.fence());
   int count = 0;
@@ -285,7 +285,7 @@ bool is_socket(int fd) {
 }
 
 TEST(Descriptors, AProgramMayCloseWhatItDoesNotKnow) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kProcessLimit});
   const SharedCount heard;
   const pid_t child = share.process([&] {
     const CudaLibrary cuda(share.fence());
@@ -299,7 +299,7 @@ TEST(Descriptors, AProgramMayCloseWhatItDoesNotKnow) {
     CUdeviceptr pointer = 0;
     if (cuda.cuMemAlloc_v2(&pointer, 10 * kMiB) != CUDA_SUCCESS) return 2;
     while (*heard == 0) {
-      if (cuda.cuMemAlloc_v2(&pointer, kLimit) != CUDA_ERROR_OUT_OF_MEMORY) return 3;
+      if (cuda.cuMemAlloc_v2(&pointer, kProcessLimit) != CUDA_ERROR_OUT_OF_MEMORY) return 3;
       ::usleep(10'000);
     }
     char byte = 0;

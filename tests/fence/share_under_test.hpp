@@ -28,6 +28,7 @@ namespace gantry::fence::test {
 
 using sim::cuda::Api;
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
+inline constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
 inline constexpr std::uint64_t kGranule = 2 * kMiB;
 
 // A library by its path, as a program opens it.

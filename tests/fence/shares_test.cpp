@@ -31,8 +31,6 @@ using ::testing::Field;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
-
 class Shares : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -29,8 +29,6 @@ using namespace std::chrono_literals;
 using ::testing::Contains;
 using ::testing::Field;
 
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
-
 class Tampering : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -23,7 +23,7 @@ namespace {
 
 using sim::cuda::ready;
 
-constexpr std::uint64_t kLimit = 200 * kMiB;
+constexpr std::uint64_t kProgramLimit = 200 * kMiB;
 
 bool take(const CudaLibrary& cuda, std::uint64_t bytes, CUdeviceptr* pointer = nullptr) {
   CUdeviceptr made = 0;
@@ -31,7 +31,7 @@ bool take(const CudaLibrary& cuda, std::uint64_t bytes, CUdeviceptr* pointer = n
 }
 
 TEST(OddPrograms, WhoClosesTheLibraryHasTheSameOneAgain) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kProgramLimit});
   const pid_t child = share.process([&] {
     {
       const CudaLibrary cuda(share.fence());
@@ -50,7 +50,7 @@ TEST(OddPrograms, WhoClosesTheLibraryHasTheSameOneAgain) {
 
 // As static objects of a program do: after main, when other libraries have ended.
 TEST(OddPrograms, WhoFreesAtItsEndMayDoSo) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kProgramLimit});
   const pid_t child = share.process([&]() -> int {
     static const CudaLibrary* cuda = nullptr;
     static CUdeviceptr pointer = 0;
@@ -69,7 +69,7 @@ TEST(OddPrograms, WhoFreesAtItsEndMayDoSo) {
 
 // No fork handler runs: the child uses the parent's memory until it exits or calls exec.
 TEST(OddPrograms, WhoUsesVforkIsStillItself) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kProgramLimit});
   const CudaLibrary cuda(share.fence());
   ready(cuda);
   ASSERT_TRUE(take(cuda, 100 * kMiB));
@@ -100,7 +100,7 @@ bool forbid(long call) {
 }
 
 TEST(OddPrograms, AProgramThatCannotReachTheDaemonDoesNotStart) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kProgramLimit});
   for (const long call : {SYS_connect, SYS_socket, SYS_sendto, SYS_recvmsg, SYS_mmap}) {
     const pid_t child = share.process([&] {
       const CudaLibrary cuda(share.fence());
@@ -113,15 +113,15 @@ TEST(OddPrograms, AProgramThatCannotReachTheDaemonDoesNotStart) {
 }
 
 TEST(OddPrograms, AProgramThatLosesTheDaemonKeepsItsLimits) {
-  ShareUnderTest share({.memory_limit = kLimit});
+  ShareUnderTest share({.memory_limit = kProgramLimit});
   const pid_t child = share.process([&] {
     const CudaLibrary cuda(share.fence());
     ready(cuda);
     for (const long call : {SYS_connect, SYS_sendto, SYS_memfd_create, SYS_futex}) {
       if (!forbid(call)) return 1;
     }
-    if (take(cuda, kLimit + kMiB)) return 2;
-    return take(cuda, kLimit / 2) && !take(cuda, kLimit) ? 0 : 3;
+    if (take(cuda, kProgramLimit + kMiB)) return 2;
+    return take(cuda, kProgramLimit / 2) && !take(cuda, kProgramLimit) ? 0 : 3;
   });
   EXPECT_EQ(ShareUnderTest::wait_for_exit(child), 0);
 }

@@ -18,6 +18,8 @@
 
 namespace gantry::agent {
 
+inline const std::string kMigResource = "nvidia.com/mig-1g.18gb";
+
 // The lines of a log. Any thread may write them.
 class LogLines {
  public:

@@ -17,7 +17,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-const std::string kMigResource = "nvidia.com/mig-1g.18gb";
 const std::string kPluginMemory{resources::kMemoryResource};
 
 metrics::ResourceOutcome ok(const std::string& resource) {

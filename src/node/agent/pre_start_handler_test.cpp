@@ -24,7 +24,6 @@ using testing::Pair;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
-const std::string kMigResource = "nvidia.com/mig-1g.18gb";
 const std::string kShareMemory{resources::kMemoryResource};
 
 // The same cards, numbered the other way round, as after a reboot.

@@ -19,9 +19,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t kMiB = 1ULL << 20U;
-constexpr std::uint64_t kGiB = 1ULL << 30U;
-
 template <typename From, typename To>
 void scribble(From* from, To* to, std::mt19937_64& random) {
   for (auto* at = reinterpret_cast<std::uint8_t*>(from); at != reinterpret_cast<std::uint8_t*>(to);

@@ -9,9 +9,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 
 namespace gantry::fence::test {
+
+inline constexpr std::uint64_t kMiB = 1ULL << 20U;
+inline constexpr std::uint64_t kGiB = 1ULL << 30U;
 
 // "GPU-00112233-..." in the form of the pages.
 inline void put_uuid(const char* text, std::uint8_t (&out)[16]) {

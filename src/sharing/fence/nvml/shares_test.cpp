@@ -26,9 +26,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
-constexpr std::uint64_t kMiB = 1ULL << 20U;
-constexpr std::uint64_t kGiB = 1ULL << 30U;
-
 // nvidia-smi rounds up.
 std::uint64_t mebibytes(std::uint64_t bytes) {
   return (bytes + kMiB - 1) / kMiB;
