@@ -3,7 +3,9 @@
 #                   RUN=--all: a skipped step is a failure
 #   make test       everything that needs no GPU, under ASan and UBSan
 #   make test-cluster   a real Kubernetes on a simulated machine (needs root and Go; the first build takes minutes)
-#   make soak       the same with its long forms: hundreds of pods
+#   make test-vm    virtual machine hosts in QEMU: passthrough and vGPU on a real kernel (Debian 12; the first time takes minutes);
+#                   VM=A: only this host
+#   make soak       the same two with their long forms: hundreds of pods, a GPU bound and released 50 times
 #   make lint       format, clang-tidy, layers, spelling, shell
 #   make bench      the benchmarks, as ratios in one run
 #   make gpu-test   the same lanes and more on a machine with a real GPU (see CONTRIBUTING.md)
@@ -13,7 +15,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: run test test-cluster cluster-programs soak build bench-programs dev fuzz lint bench gpu-pack gpu-test package image install clean
+.PHONY: run test test-cluster test-vm vm-programs cluster-programs soak build bench-programs dev fuzz lint bench gpu-pack gpu-test package image install clean
 
 build:
 	@tools/setup build
@@ -51,6 +53,16 @@ cluster-programs:
 
 soak: build
 	@tools/test-cluster --long $(CLUSTER)
+	@tools/setup vm
+	@GANTRY_VM_ROUNDS=50 GANTRY_VM_LIMIT=1200 tests/vm/run build/release/bin
+
+vm-programs:
+	@tools/setup vm
+	@tools/vm-prepare
+
+test-vm: build
+	@tools/setup vm
+	@tests/vm/run build/release/bin $(VM)
 
 lint:
 	@tools/setup lint

@@ -2,10 +2,11 @@
 
 install(FILES ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-agent.service
   ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-refresh.service ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-refresh.path
+  ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-vfio.service ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-vgpu.service
   DESTINATION lib/systemd/system)
 install(FILES ${CMAKE_SOURCE_DIR}/deploy/udev/71-gantry.rules DESTINATION lib/udev/rules.d)
 install(FILES ${CMAKE_SOURCE_DIR}/docs/man/gantry-runtime.8 DESTINATION share/man/man8)
-install(FILES ${CMAKE_SOURCE_DIR}/docs/man/gantry-inspect.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-share.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-trainer.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-notebook.1 DESTINATION share/man/man1)
+install(FILES ${CMAKE_SOURCE_DIR}/docs/man/gantry-inspect.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-share.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vfio.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vm.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vgpu.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-trainer.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-notebook.1 DESTINATION share/man/man1)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/gantry RENAME copyright)
 
 # The packages whose jobs and file names gantry takes over, with the version whose contracts it keeps.

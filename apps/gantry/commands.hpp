@@ -11,6 +11,7 @@ void add_completion(CLI::App& app, Context& context, Action& chosen);
 void add_config(CLI::App& app, Context& context, Action& chosen);
 void add_doctor(CLI::App& app, Context& context, Action& chosen);
 void add_explain(CLI::App& app, Context& context, Action& chosen);
+void add_gpu(CLI::App& app, Context& context, Action& chosen);
 void add_info(CLI::App& app, Context& context, Action& chosen);
 void add_inspect(CLI::App& app, Context& context, Action& chosen);
 void add_list(CLI::App& app, Context& context, Action& chosen);
@@ -22,6 +23,9 @@ void add_scheduler(CLI::App& app, Context& context, Action& chosen);
 void add_share(CLI::App& app, Context& context, Action& chosen);
 void add_sim(CLI::App& app, Context& context, Action& chosen);
 void add_topo(CLI::App& app, Context& context, Action& chosen);
+void add_vfio(CLI::App& app, Context& context, Action& chosen);
+void add_vm(CLI::App& app, Context& context, Action& chosen);
+void add_vgpu(CLI::App& app, Context& context, Action& chosen);
 void add_why(CLI::App& app, Context& context, Action& chosen);
 
 }  // namespace gantry::cli

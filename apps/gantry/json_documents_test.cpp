@@ -8,12 +8,15 @@
 #include "support/run_cli.hpp"
 #include "support/tree.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cctype>
 #include <map>
+#include <memory>
 #include <set>
+#include <utility>
 
 namespace gantry::cli {
 namespace {
@@ -93,6 +96,10 @@ const std::map<std::string, std::string>& not_run() {
       {"gantry share top", "needs the daemon: ShareDocuments looks at what it prints"},
       {"gantry sim create", "takes no machine: JsonDocuments.OfTheCatalog runs it"},
       {"gantry sim list", "takes no machine: JsonDocuments.OfTheCatalog runs it"},
+      {"gantry sim boot", "needs the prepared parts of a virtual machine host"},
+      {"gantry vfio restore", "the document of `vfio bind`"},
+      {"gantry vgpu assert", "needs a file: VgpuCommands runs it"},
+      {"gantry vm check", "needs a file: VmCheck runs it"},
       {"gantry why container", "needs a container: the document of `why manifest`"},
       {"gantry why pod", "needs a cluster: the document of `why manifest`"},
   };
@@ -115,6 +122,37 @@ TEST(JsonDocuments, HaveAVersionAndOneSpelling) {
     if (words.back() == "POD") words.back() = tree.path("pod.yaml");
     words.insert(words.begin(), "gantry");
     words.insert(words.end(), {"--json", "--root", machine.root()});
+    expect_in_order(run_cli(words).out, testing::PrintToString(words));
+  }
+}
+
+// Commands for virtual machines, on machines that have what they need.
+const std::vector<std::pair<std::string, Words>>& machine_commands() {
+  static const std::vector<std::pair<std::string, Words>> list{
+      {"vfio", {"vfio", "list"}},
+      {"vfio", {"vfio", "plan", "0000:84:00.0"}},
+      {"vfio", {"vfio", "bind", "0000:84:00.0"}},
+      {"vfio", {"vfio", "status"}},
+      {"vfio", {"vfio", "recover"}},
+      {"vfio", {"vfio", "release", "0000:84:00.0"}},
+      {"vfio", {"gpu", "reset", "0000:84:00.0", "--dry-run"}},
+      {"vfio", {"vm", "config", "--for", "qemu", "0000:04:00.0"}},
+      {"vgpu-t4", {"vgpu", "types"}},
+      {"vgpu-t4", {"vgpu", "create", "T4-4Q", "--gpu", "0"}},
+      {"vgpu-t4", {"vgpu", "list"}},
+      {"vgpu-t4", {"vgpu", "remove", "--all"}},
+      {"vgpu-t4", {"vgpu", "apply", "--restore"}},
+  };
+  return list;
+}
+
+TEST(JsonDocuments, OfVirtualMachines) {
+  std::map<std::string, std::unique_ptr<test::Machine>> machines;
+  for (auto [name, words] : machine_commands()) {
+    auto& machine = machines[name];
+    if (!machine) machine = std::make_unique<test::Machine>(name);
+    words.insert(words.begin(), "gantry");
+    words.insert(words.end(), {"--json", "--root", machine->root()});
     expect_in_order(run_cli(words).out, testing::PrintToString(words));
   }
 }
@@ -149,6 +187,8 @@ TEST(JsonDocuments, OfEveryCommandAreLookedAt) {
     if (has_subcommand) command += " " + words[1];
     looked_at.insert(command);
   }
+  for (const auto& [machine, words] : machine_commands())
+    looked_at.insert(fmt::format("gantry {} {}", words[0], words[1]));
   for (const auto& [command, reason] : not_run()) looked_at.insert(command);
   const auto script = run_cli({"gantry", "completion", "zsh"}).out;
   const auto table = script.substr(0, script.find("_gantry_wanting="));

@@ -7,6 +7,7 @@
 #include "gantry/container_cli.hpp"
 #include "gantry/inspect.hpp"
 #include "gantry/nvidia_ctk.hpp"
+#include "gantry/nvidia_vgpu_dm.hpp"
 #include "gantry/safe_output.hpp"
 
 #include <CLI/CLI.hpp>
@@ -24,6 +25,7 @@ void add_commands(CLI::App& app, Context& context, Action& chosen) {
   add_info(app, context, chosen);
   add_list(app, context, chosen);
   add_topo(app, context, chosen);
+  add_gpu(app, context, chosen);
   add_doctor(app, context, chosen);
   add_report(app, context, chosen);
   add_cdi(app, context, chosen);
@@ -34,7 +36,10 @@ void add_commands(CLI::App& app, Context& context, Action& chosen) {
   add_completion(app, context, chosen);
   add_man_page(app, context, chosen);
   add_share(app, context, chosen);
+  add_vfio(app, context, chosen);
+  add_vgpu(app, context, chosen);
   add_sim(app, context, chosen);
+  add_vm(app, context, chosen);
   add_why(app, context, chosen);
   add_inspect(app, context, chosen);
   add_agent(app, context, chosen);
@@ -91,6 +96,7 @@ constexpr ProgramAlias kProgramAliases[] = {
     {"config-manager", with_safe_output<config_manager>},
     {"nvidia-container-cli", with_safe_output<container_cli>},
     {"nvidia-ctk", nvidia_ctk},
+    {"nvidia-vgpu-dm", nvidia_vgpu_dm},
     {"kubectl-inspect-gpushare", inspect_gpushare},
     {"kubectl-inspect-gpushare-v2", inspect_gpushare},
 };

@@ -132,6 +132,8 @@ TEST_F(HostileMachine, CannotCommandTheTerminalThroughAnyCommand) {
       {"list", "--json"},
       {"topo"},
       {"topo", "--json"},
+      {"gpu", "reset", "0", "--dry-run"},
+      {"gpu", "reset", "0", "--dry-run", "--json"},
       {"doctor"},
       {"doctor", "--all"},
       {"doctor", "--json"},

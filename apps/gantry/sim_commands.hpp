@@ -14,6 +14,7 @@ namespace gantry::cli {
 void add_root(CLI::App& command, Context& context);                    // --root, required
 void add_sim_inject(CLI::App& sim, Context& context, Action& chosen);  // inject and state
 void add_sim_use(CLI::App& sim, Context& context, Action& chosen);
+void add_sim_boot(CLI::App& sim, Context& context, Action& chosen);
 // Whether a simulated machine may be served at this path of the real machine: not over a real
 // driver, and not over a file that `sim use` did not write.
 Status check_serve_target(const sys::Host& live, const std::string& path);

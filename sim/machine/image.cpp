@@ -38,9 +38,9 @@ std::uint32_t brand_number(std::string_view brand) {
 }
 
 std::uint32_t architecture_number(std::string_view name) {
-  constexpr Word kNames[] = {{"Kepler", 2}, {"Maxwell", 3}, {"Pascal", 4},
-                             {"Volta", 5},  {"Turing", 6},  {"Ampere", 7},
-                             {"Ada", 8},    {"Hopper", 9},  {"Blackwell", 10}};
+  constexpr Word kNames[] = {{"Kepler", 2}, {"Maxwell", 3},   {"Pascal", 4}, {"Volta", 5},
+                             {"Turing", 6}, {"Ampere", 7},    {"Ada", 8},    {"Ada Lovelace", 8},
+                             {"Hopper", 9}, {"Blackwell", 10}};
   for (const auto& word : kNames) {
     if (word.text == name) return word.number;
   }

@@ -36,6 +36,13 @@ struct MigRequest {
   std::vector<std::uint32_t> compute_slices;  // empty: one compute instance over everything
 };
 
+// A kind of vGPU that the host's driver can make on a card.
+struct VgpuType {
+  std::uint32_t id = 0;  // 592 of "nvidia-592"
+  std::string name;      // "NVIDIA A10-4Q"
+  std::uint32_t memory_mib = 0;
+};
+
 struct NvLink {
   bool to_switch = true;
   std::uint32_t gpu = 0;      // when not to a switch
@@ -65,6 +72,8 @@ struct PciFunction {
   std::string firmware_node;  // link target, if ACPI knows the slot
   std::string power_state = "D0";
   std::uint32_t dma_bits = 32;
+  std::uint32_t vfs = 0;  // how many VFs it can have; 0: no SR-IOV
+  std::uint32_t vf_device = 0, vf_offset = 4, vf_stride = 1;
   bool config_unreadable = false;         // fell off the bus: every byte of config space is ff
   std::optional<std::uint32_t> drm_card;  // /dev/dri/cardN and renderD(128+N)
 };
@@ -98,6 +107,7 @@ struct Gpu {
   std::uint32_t recovery_action = 0;
   std::vector<MigProfile> mig_profiles;
   std::vector<MigRequest> mig;
+  std::vector<VgpuType> vgpu_types;
   std::vector<NvLink> nvlinks;
   KeyValues fields;  // name=value for nvidia-smi -q and rare NVML answers
 };
@@ -141,6 +151,7 @@ struct Driver {
   std::uint32_t nvswitch_major = 0, nvlink_major = 0;
   bool persistenced = false;
   bool gridd = false;                // the licence daemon of a vGPU guest runs
+  std::string vgpu_framework;        // of a vGPU host: "mdev" or "vendor"; its manager runs
   std::int32_t fabric_manager = -1;  // -1 not needed, 0 down, 1 running
   KeyValues fields;
 };

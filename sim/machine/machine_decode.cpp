@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kMaxPciFunctions = 256;
 constexpr std::size_t kMaxNumaNodes = 64;
+constexpr std::size_t kMaxVfs = 240;  // with the offset they stay on one bus
 
 Status decode_module(const YamlValue& map, KernelModule& module) {
   YamlFields f(map, "module");
@@ -64,8 +65,11 @@ Status decode_driver(const YamlValue& map, Driver& d) {
   f.u32("nvswitch_major", d.nvswitch_major, 4095).u32("nvlink_major", d.nvlink_major, 4095);
   f.flag("persistenced", d.persistenced)
       .flag("gridd", d.gridd)
+      .text("vgpu_framework", d.vgpu_framework)
       .i32("fabric_manager", d.fabric_manager);
   f.pairs("fields", d.fields);
+  if (!d.vgpu_framework.empty() && d.vgpu_framework != "mdev" && d.vgpu_framework != "vendor")
+    f.fail(*map.find("vgpu_framework"), "vgpu_framework must be mdev or vendor");
   for (const auto& item : f.list("modules")) {
     (void)f.take(decode_module(item, d.modules.emplace_back()));
   }
@@ -138,6 +142,9 @@ Status decode_pci(const YamlValue& map, PciFunction& p) {
   f.text("firmware_node", p.firmware_node);
   f.text("power_state", p.power_state).u32("dma_bits", p.dma_bits, 64);
   f.flag("config_unreadable", p.config_unreadable).number("drm_card", p.drm_card);
+  f.u32("vfs", p.vfs, kMaxVfs).u32("vf_device", p.vf_device, 0xffff);
+  f.u32("vf_offset", p.vf_offset, 8).u32("vf_stride", p.vf_stride, 1);
+  if (p.vfs != 0 && p.vf_device == 0) f.fail(map, "a function with vfs needs a vf_device");
   for (const auto& item : f.list("bars")) {
     YamlFields b(item, "bar");
     Bar& bar = p.bars.emplace_back();

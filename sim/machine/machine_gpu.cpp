@@ -9,6 +9,8 @@
 namespace gantry::sim {
 namespace {
 
+constexpr std::size_t kMaxVgpuTypes = 16;
+
 Status decode_profile(const YamlValue& map, MigProfile& p) {
   YamlFields f(map, "MIG profile");
   f.text("name", p.name).u32("nvml_profile", p.nvml_profile, 64).u32("id", p.id);
@@ -25,6 +27,15 @@ Status decode_profile(const YamlValue& map, MigProfile& p) {
   for (const auto start : p.placements) {
     if (start + p.memory_slices > 8) f.fail(map, "a placement ends after memory slice 8");
   }
+  return f.finish();
+}
+
+Status decode_vgpu_type(const YamlValue& map, VgpuType& type) {
+  constexpr std::size_t kLongestName = 63;  // of the simulated kernel module
+  YamlFields f(map, "vgpu_types");
+  f.u32("id", type.id).text("name", type.name).u32("memory_mib", type.memory_mib);
+  if (type.name.empty() || type.name.size() > kLongestName || type.memory_mib == 0)
+    f.fail(map, "a vGPU type needs a name of at most 63 characters and memory_mib");
   return f.finish();
 }
 
@@ -98,6 +109,10 @@ Status decode_gpu(const YamlValue& map, Gpu& g) {
     (void)f.take(decode_profile(item, g.mig_profiles.emplace_back()));
   }
   for (const auto& item : f.list("nvlinks")) decode_link(item, g, f);
+  for (const auto& item : f.list("vgpu_types")) {
+    (void)f.take(decode_vgpu_type(item, g.vgpu_types.emplace_back()));
+  }
+  if (g.vgpu_types.size() > kMaxVgpuTypes) f.fail(map, "a GPU has at most 16 vGPU types");
   for (const auto& item : f.list("mig")) {
     if (auto request = parse_mig_request(item.text)) {
       g.mig.push_back(*request);

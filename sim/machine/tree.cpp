@@ -116,6 +116,7 @@ void write_everything(TreeWriter& out, const Machine& m, const gantry_sim_image&
   write_proc_driver(out, m);
   write_sys(out, m);
   write_pci(out, m);
+  write_vgpu_hosts(out, m);
   write_nodes(out, m);
   out.file(kKernelLog, boot_log(m), 0644);
   for (std::size_t i = 0; driver_loaded(m) && m.driver.caps_major != 0 && i < m.gpus.size(); ++i) {

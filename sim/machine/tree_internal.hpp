@@ -20,6 +20,7 @@ void write_proc(TreeWriter& out, const Machine& machine);
 void write_proc_driver(TreeWriter& out, const Machine& machine);
 void write_sys(TreeWriter& out, const Machine& machine);
 void write_pci(TreeWriter& out, const Machine& machine);
+void write_vgpu_hosts(TreeWriter& out, const Machine& machine);
 void write_nodes(TreeWriter& out, const Machine& machine);
 void write_etc(TreeWriter& out, const Machine& machine);
 void write_driver_files(TreeWriter& out, const Machine& machine, const gantry_sim_image& image,
@@ -33,6 +34,10 @@ void write_mig_capabilities(TreeWriter& out, const gantry_sim_gpu& gpu,
                             const gantry_sim_gpu_state& state, const CapabilityOptions& options);
 
 void remove_mig_capabilities(TreeWriter& out, const gantry_sim_gpu& gpu);
+
+// The text of /proc/driver/nvidia/version and /proc/driver/nvidia/params.
+std::string driver_version_text(const Driver& driver);
+std::string driver_params_text(const Machine& machine);
 
 bool driver_loaded(const Machine& machine);
 std::string config_space(const PciFunction& function);

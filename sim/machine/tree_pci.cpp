@@ -113,6 +113,19 @@ void write_values(TreeWriter& out, const Machine& m, const PciFunction& f, const
   out.file(d + "/config", config_space(f), 0644);
 }
 
+void write_sriov(TreeWriter& out, const PciFunction& f, const std::string& d) {
+  if (f.vfs == 0) return;
+  auto value = [&](std::string_view name, std::string_view text, unsigned mode = 0444) {
+    out.file(fmt::format("{}/{}", d, name), fmt::format("{}\n", text), mode);
+  };
+  value("sriov_totalvfs", fmt::to_string(f.vfs));
+  value("sriov_numvfs", "0", 0644);
+  value("sriov_drivers_autoprobe", "1", 0644);
+  value("sriov_vf_device", fmt::format("{:x}", f.vf_device));
+  value("sriov_offset", fmt::to_string(f.vf_offset));
+  value("sriov_stride", fmt::to_string(f.vf_stride));
+}
+
 void write_switches(TreeWriter& out, const PciFunction& f, const std::string& d) {
   if (!f.reset_method.empty()) out.file(d + "/reset", "", 0200);
   for (std::size_t i = 0; i < f.bars.size(); ++i) {
@@ -144,6 +157,7 @@ void write_function(TreeWriter& out, const Machine& m, const PciFunction& f) {
   const auto d = sysfs_directory(m, f);
   write_values(out, m, f, d);
   write_switches(out, f, d);
+  write_sriov(out, f, d);
   out.relative_link(d + "/subsystem", "/sys/bus/pci");
   out.relative_link("/sys/bus/pci/devices/" + f.address.sysfs(), d);
   if (!f.firmware_node.empty()) out.link(d + "/firmware_node", f.firmware_node);

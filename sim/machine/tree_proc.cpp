@@ -133,6 +133,8 @@ void write_proc(TreeWriter& out, const Machine& m) {
   }
   if (m.driver.gridd && driver_loaded(m))
     write_process(out, 902, "nvidia-gridd", "/run/nvidia-gridd/nvidia-gridd.pid");
+  if (!m.driver.vgpu_framework.empty() && driver_loaded(m))
+    write_process(out, 934, "nvidia-vgpu-mgr", "");
   if (m.driver.fabric_manager == 1 && driver_loaded(m)) {
     write_process(out, 1207, "nv-fabricmanager", "/run/nvidia-fabricmanager/nv-fabricmanager.pid");
     out.socket("/run/nvidia-fabricmanager/socket");

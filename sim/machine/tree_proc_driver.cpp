@@ -26,26 +26,6 @@ constexpr std::string_view kPatches =
 constexpr std::string_view kWarnings =
     "Problems that the driver found with this host are listed here.\n";
 
-std::string version_text(const Driver& d) {
-  const auto* kind = d.flavour == Flavour::Open ? "NVIDIA UNIX Open Kernel Module for x86_64"
-                                                : "NVIDIA UNIX x86_64 Kernel Module";
-  return fmt::format("NVRM version: {}  {}  {}\nGCC version:  {}\n", kind, d.module_version,
-                     d.build, d.compiler);
-}
-
-std::string params_text(const Machine& m) {
-  std::string text;
-  for (const auto& [key, value] : m.driver.params) {
-    std::string shown = value;
-    if (key == "DeviceFileUID") shown = fmt::to_string(m.nodes.uid);
-    if (key == "DeviceFileGID") shown = fmt::to_string(m.nodes.gid);
-    if (key == "DeviceFileMode")
-      shown = fmt::to_string(m.nodes.mode);  // decimal, as the driver prints it
-    text += fmt::format("{}: {}\n", key, shown);
-  }
-  return text;
-}
-
 std::string information(const Driver& d, const Gpu& gpu) {
   const auto branch = driver_major(d.module_version);
   const auto mask = gpu.pci.dma_bits >= 64 ? ~0ULL : (1ULL << gpu.pci.dma_bits) - 1;
@@ -99,6 +79,26 @@ void write_capabilities(TreeWriter& out, const Machine& m) {
 
 }  // namespace
 
+std::string driver_version_text(const Driver& d) {
+  const auto* kind = d.flavour == Flavour::Open ? "NVIDIA UNIX Open Kernel Module for x86_64"
+                                                : "NVIDIA UNIX x86_64 Kernel Module";
+  return fmt::format("NVRM version: {}  {}  {}\nGCC version:  {}\n", kind, d.module_version,
+                     d.build, d.compiler);
+}
+
+std::string driver_params_text(const Machine& m) {
+  std::string text;
+  for (const auto& [key, value] : m.driver.params) {
+    std::string shown = value;
+    if (key == "DeviceFileUID") shown = fmt::to_string(m.nodes.uid);
+    if (key == "DeviceFileGID") shown = fmt::to_string(m.nodes.gid);
+    if (key == "DeviceFileMode")
+      shown = fmt::to_string(m.nodes.mode);  // decimal, as the driver prints it
+    text += fmt::format("{}: {}\n", key, shown);
+  }
+  return text;
+}
+
 bool driver_loaded(const Machine& machine) {
   return !machine.driver.module_version.empty();
 }
@@ -107,8 +107,8 @@ void write_proc_driver(TreeWriter& out, const Machine& m) {
   if (!driver_loaded(m)) return;
   const std::string base = "/proc/driver/nvidia";
   const auto branch = driver_major(m.driver.module_version);
-  out.file(base + "/version", version_text(m.driver));
-  out.file(base + "/params", params_text(m));
+  out.file(base + "/version", driver_version_text(m.driver));
+  out.file(base + "/params", driver_params_text(m));
   out.file(base + "/registry", "Binary: \"\"\n", 0644);
   out.file(base + "/patches/README", kPatches);
   out.file(base + "/warnings/README", kWarnings);

@@ -7,6 +7,7 @@ import re
 
 MACHINE = re.compile(r"^Machine: `([a-z0-9-]+)`")
 CLUSTER = re.compile(r"^Cluster: `([a-z0-9-]+)`")
+HOST = re.compile(r"^Host: `([a-z0-9./-]+)`")
 SCHEDULER = re.compile(r"^Scheduler: `([a-z0-9./-]+)`")
 COUNT = re.compile(r"^Count: (\d+) commands run, (\d+) compared, (\d+) listed with a reason\.$")
 NOT_RUN = "## Not run"
@@ -50,6 +51,7 @@ class Page:
     listed: int
     said: Count  # what the page says of itself
     cluster: str = ""  # the machine below the cluster that the page is about; "": it is about machines alone
+    host: str = ""  # the description of the virtual machine host that the page is about
     scheduler: str = ""  # the configuration of its kube-scheduler; "": none
 
     def count(self) -> Count:
@@ -84,7 +86,7 @@ class Reader:
     def __init__(self, path: pathlib.Path) -> None:
         self.path, self.lines, self.at = path, path.read_text().splitlines(), 0
         self.steps: list[Step] = []
-        self.listed, self.said, self.in_list, self.cluster, self.scheduler = 0, None, False, "", ""
+        self.listed, self.said, self.in_list, self.cluster, self.host, self.scheduler = 0, None, False, "", "", ""
 
     def error(self, text: str) -> BadPage:
         return BadPage(f"{self.path}:{self.at}: {text}")
@@ -99,9 +101,9 @@ class Reader:
                 self.sentence(line)
         if self.said is None:
             raise self.error("the line `Count: N commands run, M compared, K listed with a reason.` is missing")
-        if self.cluster and any(step.machine for step in self.steps):
-            raise self.error("a page about a cluster cannot name a machine as well")
-        return Page(self.path, self.steps, self.listed, self.said, self.cluster, self.scheduler)
+        if bool(self.cluster) + bool(self.host) + any(step.machine for step in self.steps) > 1:
+            raise self.error("a page is about machines, about a cluster or about a virtual machine host")
+        return Page(self.path, self.steps, self.listed, self.said, self.cluster, self.host, self.scheduler)
 
     def sentence(self, line: str) -> None:
         if line.startswith("#"):
@@ -110,6 +112,8 @@ class Reader:
             self.steps.append(Step(self.at, machine=found.group(1)))
         elif found := CLUSTER.match(line):
             self.cluster = found.group(1)
+        elif found := HOST.match(line):
+            self.host = found.group(1)
         elif found := SCHEDULER.match(line):
             self.scheduler = found.group(1)
         elif found := COUNT.match(line):

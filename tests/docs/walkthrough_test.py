@@ -66,6 +66,13 @@ class Walkthrough(unittest.TestCase):
         with self.assertRaises(BadPage):
             page(PAGE + "Cluster: `h200x8`\n")
 
+    def test_a_page_about_a_virtual_machine_host_says_so(self):
+        read = page(PAGE.replace("Machine: `k80`", "Host: `tests/vm/host.yaml`"))
+        self.assertEqual((read.host, len(read.steps)), ("tests/vm/host.yaml", 1))
+        self.assertEqual(page(PAGE).host, "")
+        with self.assertRaises(BadPage):
+            page(PAGE + "Host: `tests/vm/host.yaml`\n")
+
     def test_commands_are_counted_where_they_begin(self):
         self.assertEqual(count_commands("# a remark\none \\\n  --flag\ntwo | three\n"), 2)
         self.assertEqual(count_commands("cat > file <<'END'\nnot one\nEND\ntwo\n"), 2)

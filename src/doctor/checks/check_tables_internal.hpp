@@ -16,7 +16,12 @@ inline constexpr std::string_view kToolkitConfig = "/etc/nvidia-container-runtim
 // The fix for an engine whose nvidia runtime is missing.
 Steps install_toolkit(const Facts& f);
 
+// The vGPU host driver is loaded. It has NVML for its own tools, but neither CUDA nor nvidia_uvm:
+// their absence is no fault there.
+bool is_vgpu_host(const Facts& f);
+
 std::span<const Check> guest_checks();
+std::span<const Check> vgpu_checks();
 std::span<const Check> pci_checks();
 std::span<const Check> pci_state_checks();
 std::span<const Check> binding_checks();
@@ -29,6 +34,7 @@ std::span<const Check> gpu_checks();
 std::span<const Check> recovery_checks();
 std::span<const Check> sharing_checks();
 std::span<const Check> share_checks();
+std::span<const Check> ownership_checks();
 std::span<const Check> node_checks();
 std::span<const Check> access_checks();
 std::span<const Check> library_checks();
@@ -45,13 +51,13 @@ std::span<const Check> fabric_checks();
 std::span<const Check> nvlink_checks();
 
 inline auto areas() {
-  return std::array{guest_checks(),   pci_checks(),    pci_state_checks(), binding_checks(),
-                    iommu_checks(),   numa_checks(),   module_checks(),    install_checks(),
-                    log_checks(),     gpu_checks(),    recovery_checks(),  sharing_checks(),
-                    node_checks(),    access_checks(), library_checks(),   tool_checks(),
-                    service_checks(), limit_checks(),  docker_checks(),    toolkit_checks(),
-                    cri_checks(),     cdi_checks(),    share_checks(),     kubelet_checks(),
-                    cluster_checks(), fabric_checks(), nvlink_checks()};
+  return std::array{
+      guest_checks(),   vgpu_checks(),     pci_checks(),     pci_state_checks(), binding_checks(),
+      iommu_checks(),   numa_checks(),     module_checks(),  install_checks(),   log_checks(),
+      gpu_checks(),     recovery_checks(), sharing_checks(), node_checks(),      access_checks(),
+      library_checks(), tool_checks(),     service_checks(), limit_checks(),     docker_checks(),
+      toolkit_checks(), cri_checks(),      cdi_checks(),     share_checks(),     kubelet_checks(),
+      cluster_checks(), fabric_checks(),   nvlink_checks(),  ownership_checks()};
 }
 
 }  // namespace gantry::doctor

@@ -25,8 +25,9 @@ using ::testing::HasSubstr;
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (const auto& part : {hardware_cases(), module_cases(), gpu_cases(), node_cases(),
-                           userland_cases(), runtime_cases(), cluster_cases(), share_cases()}) {
+  for (const auto& part :
+       {hardware_cases(), vgpu_cases(), module_cases(), gpu_cases(), node_cases(), userland_cases(),
+        runtime_cases(), cluster_cases(), share_cases(), ownership_cases()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -140,6 +141,22 @@ TEST(Numa, QuotesWhatTensorFlowSaysAndNamesTheHypervisorsSetting) {
   EXPECT_THAT(finding.remedy, HasSubstr("chipset.motherboardLayout = \"acpi\""));
   patient.tree.file("sys/class/dmi/id/sys_vendor", "QEMU\n");
   EXPECT_THAT(patient.look(*find_check("numa.unknown")).remedy, HasSubstr("pxb-pcie"));
+}
+
+TEST(Bars, SaysWhatTheHostForgotWithTheSizesOfTheCards) {
+  TestMachine patient;  // an H200
+  patient.pci("resource",
+              "0x0000104002000000 0x0000104002ffffff 0x000000000014220c\n0x0 0x0 0x0\n"
+              "0x0000000000000000 0x0000003fffffffff 0x000000002014220c\n");
+  patient.tree.file("sys/class/dmi/id/sys_vendor", "VMware, Inc.\n");
+  const auto* check = find_check("pci.bars");
+  EXPECT_THAT(
+      patient.look(*check).remedy,
+      ::testing::AllOf(HasSubstr("firmware = \"efi\""), HasSubstr("64bitMMIOSizeGB = \"512\"")));
+  patient.tree.directory("sys/firmware/efi");
+  EXPECT_THAT(patient.look(*check).remedy, ::testing::Not(HasSubstr("efi")));
+  patient.tree.file("sys/class/dmi/id/sys_vendor", "QEMU\n");
+  EXPECT_THAT(patient.look(*check).remedy, HasSubstr("X-PciMmio64Mb,string=524288"));
 }
 
 TEST(Group, NamesTheHelpersUserAndTheSettingThatHelps) {

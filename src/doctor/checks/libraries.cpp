@@ -38,7 +38,9 @@ Finding judge_libraries_present(const Facts& f) {
   if (f.guest().wsl) return skip("WSL has its libraries in /usr/lib/wsl: see guest.wsl");
   if (f.gpu_functions().empty()) return skip("no GPU on the bus");
   Tally tally;
+  const bool no_cuda = is_vgpu_host(f);
   for (std::string_view name : {"libcuda.so", "libnvidia-ml.so"}) {
+    if (no_cuda && name == "libcuda.so") continue;
     const auto* file = library(f, name);
     if (file == nullptr) {
       tally.found(fmt::format("{}.1", name), {std::string(name), "(not found)"});
@@ -46,6 +48,8 @@ Finding judge_libraries_present(const Facts& f) {
       tally.good({std::string(name), file->path});
     }
   }
+  if (!tally.any_bad() && no_cuda)
+    return ok("libnvidia-ml is installed; a vGPU host has no libcuda", tally.well);
   if (!tally.any_bad()) return ok("libcuda and libnvidia-ml are installed", tally.well);
   // Without a module for any kernel, the driver is not installed at all.
   return fail(fmt::format("not found: {}", tally.who()), tally.bad)

@@ -55,6 +55,7 @@ struct Case {
 inline void unchanged(TestMachine&) {}
 
 std::vector<Case> hardware_cases();
+std::vector<Case> vgpu_cases();
 std::vector<Case> module_cases();
 std::vector<Case> gpu_cases();
 std::vector<Case> node_cases();
@@ -62,5 +63,6 @@ std::vector<Case> userland_cases();
 std::vector<Case> runtime_cases();
 std::vector<Case> cluster_cases();
 std::vector<Case> share_cases();
+std::vector<Case> ownership_cases();
 
 }  // namespace gantry::doctor

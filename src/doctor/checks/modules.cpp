@@ -88,6 +88,7 @@ Steps fix_mismatch(const Facts& f) {
 
 Finding judge_uvm_module(const Facts& f) {
   if (!f.driver_loaded()) return skip("the nvidia module is not loaded");
+  if (is_vgpu_host(f)) return skip("the vGPU host driver has no nvidia_uvm: see vgpu.host-driver");
   const auto major = f.major("nvidia-uvm");
   const std::vector<Evidence> read{
       {"/sys/module/nvidia_uvm", f.module_loaded("nvidia_uvm") ? "present" : "(absent)"},

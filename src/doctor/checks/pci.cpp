@@ -4,6 +4,8 @@
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/fix_steps.hpp"
 #include "doctor/engine/tally.hpp"
+#include "vm/hypervisor/known_cards.hpp"
+#include "vm/hypervisor/mmio.hpp"
 
 #include <fmt/format.h>
 
@@ -81,13 +83,45 @@ std::optional<std::size_t> bar_without_address(const std::vector<Bar>& bars) {
   return std::nullopt;
 }
 
+// A BAR without an address still has its size: start is 0, end is the last byte.
+hypervisor::GuestGpu card_of(const model::PciFunction& function, const std::vector<Bar>& bars) {
+  auto card = hypervisor::card_by_device_id(function.device).value_or(hypervisor::GuestGpu{});
+  if (!card.bars.empty()) return card;
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    if ((bars[i].flags & kMemory) == 0 || bars[i].end <= bars[i].start) continue;
+    card.bars.push_back(
+        {.index = static_cast<int>(i), .bytes = bars[i].end - bars[i].start + 1, .is_64bit = true});
+  }
+  return card;
+}
+
+// What the host did not set: the settings, with sizes for the cards of this guest.
+std::string host_settings(const Facts& f, const std::vector<hypervisor::GuestGpu>& cards) {
+  const bool efi = f.host().exists("/sys/firmware/efi");
+  const auto vmware = fmt::format(
+      "VMware: in the VM's .vmx set {}pciPassthru.use64bitMMIO = \"TRUE\" and "
+      "pciPassthru.64bitMMIOSizeGB = \"{}\"",
+      efi ? "" : "firmware = \"efi\", ", hypervisor::esxi_window_gb(cards));
+  const auto qemu = fmt::format(
+      "QEMU: start it with {}-cpu host,host-phys-bits=on -fw_cfg "
+      "name=opt/ovmf/X-PciMmio64Mb,string={}",
+      efi ? "" : "OVMF, ", hypervisor::mmio_window(cards) / hypervisor::kMiB);
+  switch (f.guest().hypervisor) {
+    case Hypervisor::Vmware: return vmware;
+    case Hypervisor::Qemu: return qemu;
+    default: return vmware + "; " + qemu;
+  }
+}
+
 Finding judge_bars(const Facts& f) {
   Tally tally;
+  std::vector<hypervisor::GuestGpu> cards;
   for (const auto& gpu : f.gpu_functions()) {
     const auto path = pci_path(gpu.address) + "/resource";
     const auto text = f.host().read(path, 65536);
     if (!text.ok()) continue;
     const auto bars = parse_bars(*text);
+    cards.push_back(card_of(gpu, bars));
     if (const auto at = bar_without_address(bars)) {
       const auto& bar = bars[*at];
       tally.found(fmt::format("BAR {} of {}", *at, gpu.address.sysfs()),
@@ -102,9 +136,9 @@ Finding judge_bars(const Facts& f) {
   if (tally.empty()) return skip("no GPU's resource file could be read");
   if (!tally.any_bad()) return ok("all memory BARs are assigned", tally.well);
   auto finding = fail(fmt::format("no address for {}", tally.who()), tally.bad);
-  if (!f.guest().is_virtual()) {
-    finding.remedy = "enable \"Above 4G decoding\" in the firmware, or boot with pci=realloc";
-  }
+  finding.remedy = f.guest().is_virtual()
+                       ? host_settings(f, cards)
+                       : "enable \"Above 4G decoding\" in the firmware, or boot with pci=realloc";
   return finding;
 }
 

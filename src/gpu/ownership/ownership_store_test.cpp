@@ -20,13 +20,16 @@ namespace {
 
 using model::AllocationMode;
 using model::GpuUuid;
+using model::PciAddress;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-const GpuUuid this_gpu{"GPU-a"};
-const GpuUuid other_gpu{"GPU-b"};
+const PciAddress this_gpu{.bus = 0x3b};
+const PciAddress other_gpu{.bus = 0x5e};
+const GpuUuid uuid_a{"GPU-a"};
+const GpuUuid uuid_b{"GPU-b"};
 const GpuUsage quiet{.withdrawn = true};
 
 struct Place {
@@ -51,8 +54,8 @@ TEST(OwnershipStore, RemembersOwnersAcrossItsOwnEnd) {
   const Place place;
   {
     auto ledger = place.open();
-    must(ledger.adopt(this_gpu, Owner::Plugin, AllocationMode::Whole));
-    must(ledger.adopt(other_gpu, Owner::Plugin, AllocationMode::Replicas));
+    must(ledger.adopt(this_gpu, uuid_a, Owner::Plugin, AllocationMode::Whole));
+    must(ledger.adopt(other_gpu, uuid_b, Owner::Plugin, AllocationMode::Replicas));
     must(ledger.change(this_gpu, Owner::Vm, AllocationMode::Vm, quiet));
   }
   const auto ledger = place.open();
@@ -75,16 +78,17 @@ TEST(OwnershipStore, HasOneWriter) {
 TEST(OwnershipStore, ChangesOwnersOnlyWhenNobodyHoldsTheGpu) {
   const Place place;
   auto ledger = place.open();
-  must(ledger.adopt(this_gpu, Owner::Plugin, AllocationMode::Whole));
-  const auto to_vm = [&](const GpuUsage& evidence) {
+  must(ledger.adopt(this_gpu, uuid_a, Owner::Plugin, AllocationMode::Whole));
+  const auto give_to_vm = [&](const GpuUsage& evidence) {
     const auto status = ledger.change(this_gpu, Owner::Vm, AllocationMode::Vm, evidence);
     return status.ok() ? std::string("changed") : status.error().text();
   };
-  EXPECT_THAT(to_vm({}), HasSubstr("still offered"));
-  EXPECT_THAT(to_vm({.withdrawn = true, .holders = {"default/train"}}), HasSubstr("default/train"));
-  EXPECT_THAT(to_vm({.withdrawn = true, .pids = {4711}}), HasSubstr("4711"));
+  EXPECT_THAT(give_to_vm({}), HasSubstr("still offered"));
+  EXPECT_THAT(give_to_vm({.withdrawn = true, .holders = {"default/train"}}),
+              HasSubstr("default/train"));
+  EXPECT_THAT(give_to_vm({.withdrawn = true, .pids = {4711}}), HasSubstr("4711"));
   EXPECT_EQ(ledger.state().find(this_gpu)->owner, Owner::Plugin);
-  EXPECT_EQ(to_vm(quiet), "changed");
+  EXPECT_EQ(give_to_vm(quiet), "changed");
   must(ledger.claim({.id = "vm-1", .owner = Owner::Vm, .gpu = this_gpu, .what = "VM db"}));
   const auto back = ledger.change(this_gpu, Owner::Plugin, AllocationMode::Whole, quiet);
   EXPECT_EQ(back.error().code(), Errc::Busy);
@@ -96,8 +100,8 @@ TEST(OwnershipStore, ChangesOwnersOnlyWhenNobodyHoldsTheGpu) {
 TEST(OwnershipStore, KeepsAUseUntilNobodyHoldsTheGpu) {
   const Place place;
   auto ledger = place.open();
-  must(ledger.adopt(this_gpu, Owner::Plugin, AllocationMode::Whole));
-  must(ledger.adopt(this_gpu, Owner::Plugin, AllocationMode::Replicas));
+  must(ledger.adopt(this_gpu, uuid_a, Owner::Plugin, AllocationMode::Whole));
+  must(ledger.adopt(this_gpu, uuid_a, Owner::Plugin, AllocationMode::Replicas));
   EXPECT_EQ(ledger.state().find(this_gpu)->use, AllocationMode::Whole);
   EXPECT_FALSE(ledger
                    .change(this_gpu, Owner::Plugin, AllocationMode::Replicas,
@@ -110,17 +114,17 @@ TEST(OwnershipStore, KeepsAUseUntilNobodyHoldsTheGpu) {
 TEST(OwnershipStore, ClaimsAreOfOneEach) {
   const Place place;
   auto ledger = place.open();
-  must(ledger.adopt(this_gpu, Owner::Dra, AllocationMode::Mig));
+  must(ledger.adopt(this_gpu, uuid_a, Owner::Dra, AllocationMode::Mig));
   const Claim first{
-      .id = "1", .owner = Owner::Dra, .gpu = this_gpu, .mig = {"MIG-1"}, .what = "claim a"};
+      .id = "1", .owner = Owner::Dra, .gpu = this_gpu, .part = "MIG-1", .what = "claim a"};
   must(ledger.claim(first));
   must(ledger.claim(first));
   auto second = first;
   second.id = "2";
   EXPECT_THAT(ledger.claim(second).error().text(), HasSubstr("claim a"));
-  second.mig = {};
+  second.part = "";
   EXPECT_EQ(ledger.claim(second).error().code(), Errc::Busy) << "the whole GPU has the instance";
-  second.mig = {"MIG-2"};
+  second.part = "MIG-2";
   must(ledger.claim(second));
   EXPECT_THAT(ledger.state().claims, SizeIs(2));
   must(ledger.release("1"));
@@ -134,7 +138,7 @@ TEST(OwnershipStore, AClaimNeedsItsOwnersGpu) {
   auto ledger = place.open();
   Claim claim{.id = "1", .owner = Owner::Vm, .gpu = this_gpu, .what = "VM db"};
   EXPECT_EQ(ledger.claim(claim).error().code(), Errc::Denied);
-  must(ledger.adopt(this_gpu, Owner::Plugin, AllocationMode::Whole));
+  must(ledger.adopt(this_gpu, uuid_a, Owner::Plugin, AllocationMode::Whole));
   EXPECT_THAT(ledger.claim(claim).error().text(), HasSubstr("belongs to plugin"));
   claim.owner = Owner::Plugin;
   EXPECT_EQ(ledger.claim(claim).error().code(), Errc::Invalid);
@@ -146,7 +150,7 @@ TEST(OwnershipStore, AClaimNeedsItsOwnersGpu) {
 TEST(OwnershipStore, StaysSmallHoweverOftenOwnersChange) {
   const Place place;
   auto ledger = place.open();
-  must(ledger.adopt(this_gpu, Owner::Plugin, AllocationMode::Whole));
+  must(ledger.adopt(this_gpu, uuid_a, Owner::Plugin, AllocationMode::Whole));
   for (int i = 0; i < 3000; ++i)
     must(ledger.change(this_gpu, i % 2 == 0 ? Owner::Vm : Owner::Plugin, AllocationMode::Whole,
                        quiet));
@@ -171,7 +175,7 @@ History history() {
     result.ends.push_back(result.file.size());
   };
   note();
-  must(ledger.adopt(this_gpu, Owner::Plugin, AllocationMode::Whole));
+  must(ledger.adopt(this_gpu, uuid_a, Owner::Plugin, AllocationMode::Whole));
   note();
   must(ledger.change(this_gpu, Owner::Vm, AllocationMode::Vm, quiet));
   note();
@@ -211,14 +215,14 @@ TEST(LedgerFile, WithAnyByteChangedLosesAtMostTheLastRecord) {
 
 TEST(LedgerFile, ThatWasDamagedIsRepairedAndKept) {
   const Place place;
-  { must(place.open().adopt(this_gpu, Owner::Vm, AllocationMode::Vm)); }
+  { must(place.open().adopt(this_gpu, uuid_a, Owner::Vm, AllocationMode::Vm)); }
   const auto whole = place.content();
   place.put(whole + "00000999 torn");
   {
     auto ledger = place.open();
     EXPECT_THAT(ledger.notes(), SizeIs(1));
     EXPECT_EQ(ledger.state().find(this_gpu)->owner, Owner::Vm);
-    must(ledger.adopt(other_gpu, Owner::Plugin, AllocationMode::Whole));
+    must(ledger.adopt(other_gpu, uuid_b, Owner::Plugin, AllocationMode::Whole));
   }
   EXPECT_THAT(place.open().notes(), IsEmpty());
   EXPECT_THAT(place.content(), Not(HasSubstr("torn")));
@@ -237,13 +241,36 @@ TEST(LedgerFile, WithNothingToBelieveIsNoLicenceToGuess) {
   }
 }
 
-TEST(LedgerFile, OfALaterVersionIsRead) {
-  auto state = parse_state(R"({"sequence": 3, "gpus": [{"gpu": "GPU-a", "owner": "vm", "use": "vm",
-    "since": 5}], "claims": [], "more": {}})");
+TEST(LedgerFile, MayHaveMoreFields) {
+  auto state = parse_state(R"({"version": 2, "sequence": 3, "owners": [{"gpu": "0000:3b:00.0",
+    "uuid": "", "owner": "vm", "use": "vm", "since": 5}], "claims": [], "intents": [],
+    "unplaced": [], "more": {}})");
   ASSERT_TRUE(state.ok()) << state.error().text();
-  EXPECT_FALSE(parse_state(R"({"sequence": 3, "gpus": [{"gpu": "GPU-a", "owner": "x", "use": "vm"}],
-    "claims": []})")
+  EXPECT_EQ(state->find(this_gpu)->owner, Owner::Vm);
+  EXPECT_FALSE(parse_state(R"({"version": 2, "sequence": 3, "owners": [{"gpu": "0000:3b:00.0",
+    "uuid": "", "owner": "x", "use": "vm"}], "claims": [], "intents": [], "unplaced": []})")
                    .ok());
+  EXPECT_FALSE(parse_state(R"({"version": 2, "sequence": 3, "owners": [{"gpu": "GPU-a",
+    "uuid": "", "owner": "vm", "use": "vm"}], "claims": [], "intents": [], "unplaced": []})")
+                   .ok())
+      << "a UUID is not an address";
+}
+
+TEST(OwnershipStore, APartHasOneHolder) {
+  const Place place;
+  auto ledger = place.open();
+  must(ledger.adopt(this_gpu, uuid_a, Owner::Vm, AllocationMode::Vm));
+  Claim claim{
+      .id = "1", .owner = Owner::Vm, .gpu = this_gpu, .part = "0000:3b:00.4", .what = "VM a"};
+  must(ledger.claim(claim));
+  claim.id = "2";
+  claim.what = "VM b";
+  EXPECT_THAT(ledger.claim(claim).error().text(), HasSubstr("held by VM a"));
+  claim.part = "0000:3b:00.5";
+  must(ledger.claim(claim));
+  claim.id = "3";
+  claim.part = "";
+  EXPECT_EQ(ledger.claim(claim).error().code(), Errc::Busy);
 }
 
 // Writes changes until it is killed and reports the finished ones through the pipe.
@@ -260,7 +287,7 @@ TEST(LedgerFile, OfALaterVersionIsRead) {
 
 TEST(OwnershipStore, SurvivesKillAtAnyMoment) {
   const Place place;
-  { must(place.open().adopt(this_gpu, Owner::Plugin, AllocationMode::Whole)); }
+  { must(place.open().adopt(this_gpu, uuid_a, Owner::Plugin, AllocationMode::Whole)); }
   for (int round = 0; round < 10; ++round) {
     int ends[2];
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);

@@ -2,6 +2,7 @@
 #include "gpu/probe/pci.hpp"
 
 #include "base/core/text.hpp"
+#include "base/sys/deadline_read.hpp"
 
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 namespace gantry::probe {
 namespace {
@@ -19,6 +21,7 @@ using model::PciePath;
 constexpr std::string_view kDevices = "/sys/bus/pci/devices";
 constexpr std::uint64_t kNvidia = 0x10de;
 constexpr std::size_t kValueLimit = 4096;  // a sysfs attribute has one page
+constexpr std::chrono::seconds kLockDeadline{2};
 
 std::optional<std::string> value(const sys::Host& host, const std::string& directory,
                                  std::string_view name) {
@@ -46,6 +49,14 @@ std::optional<int> numa_node(const sys::Host& host, const std::string& directory
   const auto node = text ? parse_i64(*text) : std::nullopt;
   if (!node || *node < 0 || *node > 1'000'000) return std::nullopt;  // -1: the firmware did not say
   return static_cast<int>(*node);
+}
+
+// While an unbind waits in the kernel for a process that uses the GPU, readers of this file wait
+// too, for ever. Nothing is known about the override then.
+std::string read_override(const sys::Host& host, const std::string& directory) {
+  const auto text = sys::read_with_deadline(host, directory + "/driver_override", kLockDeadline);
+  if (!text.ok() || trim(*text) == "(null)") return "";
+  return std::string(trim(*text));
 }
 
 bool reads_all_ones(const sys::Host& host, const std::string& directory) {
@@ -81,8 +92,7 @@ std::optional<PciDevice> read_device(const sys::Host& host, const PciAddress& ad
     f.iommu_group = static_cast<int>(std::min<std::uint64_t>(*group, 1U << 30U));
   }
   f.numa_node = numa_node(host, directory);
-  f.driver_override = value(host, directory, "driver_override").value_or("");
-  if (f.driver_override == "(null)") f.driver_override.clear();
+  f.driver_override = read_override(host, directory);
   if (!f.is_gpu()) return found;
   found.cpu_list = value(host, directory, "local_cpulist").value_or("");
   found.subsystem_id = subsystem_id(host, directory);

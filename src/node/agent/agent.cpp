@@ -295,21 +295,26 @@ std::vector<model::DeviceAllocation> Agent::known_holders() const {
 
 // Asks podresources again, because a pod may have got the GPU just before it was withdrawn.
 void Agent::recheck_held_back() {
-  if (options_.kubelet_socket.empty()) return offer_held_back();
-  pod_resources_->forget();
-  pod_resources_->holders([this](const Result<std::vector<model::DeviceAllocation>>& holders) {
-    if (holders.ok()) {
-      holders_ = *holders;
-      return offer_held_back();
-    }
+  ask_kubelet([this](const Status& asked) {
+    if (asked.ok()) return offer_changes(Certainty::JustAsked);
     log_.detail(1, kAgentComponent, "cannot read podresources, trying again",
-                {{"err", holders.error()}});
+                {{"err", asked.error()}});
     offer_timer_ = loop_->after(kOfferAgain, [this] { recheck_held_back(); });
   });
 }
 
-void Agent::offer_held_back() {
-  auto offer = settled_offer(Certainty::JustAsked);
+void Agent::ask_kubelet(std::function<void(const Status& asked)> then) {
+  if (options_.kubelet_socket.empty()) return then({});
+  pod_resources_->holders_now(
+      [this, then = std::move(then)](const Result<std::vector<model::DeviceAllocation>>& holders) {
+        if (!holders.ok()) return then(holders.error());
+        holders_ = *holders;
+        then({});
+      });
+}
+
+void Agent::offer_changes(Certainty certainty) {
+  auto offer = settled_offer(certainty);
   if (!offer.ok())
     return log_.error(kAgentComponent, "cannot offer the GPUs", {{"err", offer.error()}});
   if (!offering_ || *offer != offering_->offer) publish(*std::move(offer));
@@ -318,10 +323,60 @@ void Agent::offer_held_back() {
 // The previous agent has the ledger open until it exits.
 void Agent::open_ledger() {
   if (!ownership_.open()) {
+    // The previous agent may have leased a GPU to a command since our offer.
+    if (offering_ && ownership_.another_has_ledger()) offer_changes(Certainty::Remembered);
     ledger_timer_ = loop_->after(kLedgerAgain, [this] { open_ledger(); });
     return;
   }
+  take_owner_requests();
   if (offering_) offer_machine();
+}
+
+// Commands that change the owner of a GPU ask the process that has the ledger.
+void Agent::take_owner_requests() {
+  owner_requests_ = std::make_unique<OwnerRequests>(*loop_, host_, log_, ownership_,
+                                                    *machine_watcher_, owner_callbacks());
+  const auto listening = owner_requests_->listen();
+  if (!listening.ok())
+    log_.warning(kAgentComponent, "commands cannot change the owner of a GPU",
+                 {{"err", listening.error()}});
+}
+
+OwnerRequests::AgentCallbacks Agent::owner_callbacks() {
+  return {.withdrawn = [this](const model::PciAddress& gpu) { return is_withdrawn(gpu); },
+          .ask_kubelet =
+              [this](std::function<void(const Status&)> then) { ask_kubelet(std::move(then)); },
+          .pods = [this](const model::PciAddress& gpu) { return pods_on(gpu); },
+          .offer =
+              [this] {
+                if (offering_) offer_changes(Certainty::Remembered);
+              }};
+}
+
+// A new offer may have failed: what the kubelet was told last counts, not what was decided.
+bool Agent::is_withdrawn(const model::PciAddress& gpu) const {
+  if (!offering_ || options_.kubelet_socket.empty()) return true;
+  if (resources::offers_gpu(offering_->offer, gpu)) return false;
+  const auto& uses = offering_->offer.uses;
+  const bool known = std::any_of(uses.begin(), uses.end(),
+                                 [&](const resources::GpuUse& use) { return use.pci == gpu; });
+  return !known || ownership_.withdrawn(gpu);
+}
+
+std::vector<std::string> Agent::pods_on(const model::PciAddress& gpu) const {
+  const auto found = std::find_if(inventory_.gpus.begin(), inventory_.gpus.end(),
+                                  [&](const model::Gpu& known) { return known.pci == gpu; });
+  if (found == inventory_.gpus.end()) return {};
+  const auto used = in_use(Certainty::JustAsked);
+  const auto pods = used.pods.find(found->uuid.text);
+  if (pods == used.pods.end()) return {};
+  std::vector<std::string> names;
+  for (const auto& holding : pods->second) {
+    auto name = fmt::format("pod {}", holding.pod);
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(std::move(name));
+  }
+  return names;
 }
 
 AgentHandover::HandoverCallbacks Agent::handover_callbacks() {

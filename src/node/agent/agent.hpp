@@ -15,6 +15,7 @@
 #include "node/agent/metrics_server.hpp"
 #include "node/agent/mps_supervisor.hpp"
 #include "node/agent/node_reporter.hpp"
+#include "node/agent/owner_requests.hpp"
 #include "node/agent/ownership_filter.hpp"
 #include "node/agent/plugins.hpp"
 #include "node/agent/pod_shares.hpp"
@@ -67,8 +68,13 @@ class Agent {
   void update_pod_shares();
   void report_shared();
   void recheck_held_back();
-  void offer_held_back();
   void open_ledger();
+  void take_owner_requests();
+  OwnerRequests::AgentCallbacks owner_callbacks();
+  void ask_kubelet(std::function<void(const Status& asked)> then);
+  std::vector<std::string> pods_on(const model::PciAddress& gpu) const;
+  bool is_withdrawn(const model::PciAddress& gpu) const;
+  void offer_changes(Certainty certainty);
   AgentHandover::HandoverCallbacks handover_callbacks();
   void on_health();
   void on_notice(const health::HealthNotice& notice);
@@ -116,7 +122,8 @@ class Agent {
   std::unique_ptr<MachineWatcher> machine_watcher_;
   std::unique_ptr<MetricsServer> pages_;
   std::unique_ptr<AgentHandover> handover_;
-  std::unique_ptr<NodeReporter> reporter_;  // nullptr: there is no API server
+  std::unique_ptr<NodeReporter> reporter_;         // nullptr: there is no API server
+  std::unique_ptr<OwnerRequests> owner_requests_;  // nullptr: the ledger is not open yet
 };
 
 }  // namespace gantry::agent

@@ -48,6 +48,11 @@ class MachineWatcher {
     monitor_.set_options(std::move(options));
   }
 
+  // Ends the NVML process, which has the device nodes of every GPU open, until resume(). The
+  // machine stays as it was known.
+  void release(std::string why) { sensor_.release(std::move(why)); }
+  void resume() { sensor_.resume(); }
+
   // Requests full readings soon, and regularly for a while, because a client reads the metrics.
   void request_full_readings();
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/ownership_filter.hpp"
 
+#include "gpu/ownership/fits.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,6 +59,7 @@ bool OwnershipFilter::open() {
   auto ledger = ownership::OwnershipStore::open(host_);
   if (!ledger.ok()) {
     const auto& why = ledger.error();
+    another_has_ledger_ = why.code() == Errc::Busy;
     if (std::exchange(reported_, why.text()) != why.text() && why.code() != Errc::Busy)
       log_.error(kOwnershipComponent, "cannot open the ownership ledger", {{"err", why}});
     return false;
@@ -67,30 +70,61 @@ bool OwnershipFilter::open() {
   return true;
 }
 
-// "" if the plugin may offer it this way.
-std::string OwnershipFilter::reason_by_ledger(const resources::GpuUse& gpu, const InUse& in_use,
-                                              Clock::time_point now) {
-  const auto adopted = ledger_->adopt(gpu.gpu, ownership::Owner::Plugin, gpu.use);
-  if (!adopted.ok()) return adopted.error().text();
-  const auto* known = ledger_->state().find(gpu.gpu);
-  if (known->owner == ownership::Owner::Plugin && known->use == gpu.use) return "";
-  const auto since = withdrawn_.find(gpu.gpu.text);
-  const bool noted =
-      in_use.certain && since != withdrawn_.end() && now - since->second >= kKubeletTakesNote;
-  const auto changed = ledger_->change(gpu.gpu, ownership::Owner::Plugin, gpu.use,
+// A GPU of another owner stays with it: only a request gives it back (owner_change.hpp).
+OwnershipFilter::HoldBack OwnershipFilter::reason_by_ledger(const resources::GpuUse& gpu,
+                                                            const InUse& in_use,
+                                                            Clock::time_point now) {
+  const auto adopted = ledger_->adopt(gpu.pci, gpu.gpu, ownership::Owner::Plugin, gpu.use);
+  if (!adopted.ok()) return {.reason = adopted.error().text()};
+  const auto* known = ledger_->state().find(gpu.pci);
+  const auto* intent = ledger_->state().intent(gpu.pci);
+  const ownership::Card card{.name = gpu.pci.sysfs(),
+                             .owner = known->owner,
+                             .use = known->use,
+                             .changing = intent != nullptr};
+  const auto refusals = ownership::fits(
+      card, {},
+      {.owner = ownership::Owner::Plugin, .holding = {.holder = "the kubelet", .mode = gpu.use}});
+  if (refusals.empty()) return {};
+  if (intent != nullptr)
+    return {.reason = fmt::format("its owner is being changed: {}", describe(*intent)),
+            .may_end = false};
+  if (known->owner == ownership::Owner::Vm && gpu.use == model::AllocationMode::Vm)
+    return {};  // as configured: it has no device in the offer
+  if (known->owner != ownership::Owner::Plugin)
+    return {.reason = fmt::format("it belongs to {}", to_string(known->owner)), .may_end = false};
+  const bool noted = in_use.certain && withdrawn(gpu.pci, now);
+  const auto changed = ledger_->change(gpu.pci, ownership::Owner::Plugin, gpu.use,
                                        {.withdrawn = noted,
                                         .holders = names_of(at(in_use.pods, gpu.gpu.text)),
                                         .pids = at(in_use.pids, gpu.gpu.text)});
-  return changed.ok() ? "" : changed.error().text();
+  return {.reason = changed.ok() ? "" : changed.error().text()};
+}
+
+void OwnershipFilter::withhold(const model::PciAddress& gpu, std::string reason) {
+  withheld_[gpu] = std::move(reason);
+}
+
+void OwnershipFilter::let_go(const model::PciAddress& gpu) {
+  withheld_.erase(gpu);
+}
+
+bool OwnershipFilter::withdrawn(const model::PciAddress& gpu, Clock::time_point now) const {
+  const auto since = withdrawn_.find(gpu);
+  return since != withdrawn_.end() && now - since->second >= kKubeletTakesNote;
 }
 
 // While the previous agent has the ledger, or it cannot be written, its contents still count.
 std::string OwnershipFilter::reason_by_former(
     const resources::GpuUse& gpu, const Result<ownership::OwnershipState>& former) const {
   if (!former.ok()) return former.error().text();
-  const auto* known = former->find(gpu.gpu);
-  if (known == nullptr || (known->owner == ownership::Owner::Plugin && known->use == gpu.use))
-    return "";
+  const bool changing = former->intent(gpu.pci) != nullptr;
+  auto state = *former;  // a card that has moved, or whose address was not known, has its owner
+  ownership::identify(state, gpu.pci, gpu.gpu);
+  const auto* known = state.find(gpu.pci);
+  const bool ours =
+      known == nullptr || (known->owner == ownership::Owner::Plugin && known->use == gpu.use);
+  if (ours && !changing) return "";
   return fmt::format("the ownership ledger records another use, and it cannot be changed now: {}",
                      reported_);
 }
@@ -107,20 +141,34 @@ std::chrono::milliseconds OwnershipFilter::next_look(const InUse& in_use,
   return next;
 }
 
+OwnershipFilter::HoldBack OwnershipFilter::why_not(const resources::GpuUse& gpu,
+                                                   const InUse& in_use,
+                                                   const Result<ownership::OwnershipState>& former,
+                                                   Clock::time_point now) {
+  if (const auto found = withheld_.find(gpu.pci); found != withheld_.end())
+    return {.reason = found->second, .may_end = false};
+  if (!ledger_) return {.reason = reason_by_former(gpu, former)};
+  return reason_by_ledger(gpu, in_use, now);
+}
+
 std::optional<std::chrono::milliseconds> OwnershipFilter::settle(resources::Offer& offer,
                                                                  const InUse& in_use,
                                                                  Clock::time_point now) {
   const auto names = names_in(offer);
   const auto former =
       ledger_ ? Result<ownership::OwnershipState>({}) : ownership::OwnershipStore::peek(host_);
-  std::map<std::string, Clock::time_point> held_back;
+  std::map<model::PciAddress, Clock::time_point> since;
+  std::set<std::string> held_back;  // UUIDs
+  bool look_again = false;
   for (const auto& gpu : offer.uses) {
-    auto reason = ledger_ ? reason_by_ledger(gpu, in_use, now) : reason_by_former(gpu, former);
-    if (reason.empty()) reason = reason_by_name(at(in_use.pods, gpu.gpu.text), names);
-    if (reason.empty()) continue;
-    const auto before = withdrawn_.find(gpu.gpu.text);
-    held_back[gpu.gpu.text] = before == withdrawn_.end() ? now : before->second;
-    offer.notes.push_back(fmt::format("GPU {} is not offered: {}", gpu.index, reason));
+    auto why = why_not(gpu, in_use, former, now);
+    if (why.reason.empty()) why = {.reason = reason_by_name(at(in_use.pods, gpu.gpu.text), names)};
+    if (why.reason.empty()) continue;
+    const auto before = withdrawn_.find(gpu.pci);
+    since[gpu.pci] = before == withdrawn_.end() ? now : before->second;
+    held_back.insert(gpu.gpu.text);
+    look_again = look_again || why.may_end;
+    offer.notes.push_back(fmt::format("GPU {} is not offered: {}", gpu.index, why.reason));
   }
   for (auto& resource : offer.resources)
     std::erase_if(resource.devices, [&](const model::AdvertisedDevice& device) {
@@ -130,8 +178,8 @@ std::optional<std::chrono::milliseconds> OwnershipFilter::settle(resources::Offe
     return held_back.contains(card.gpu.text);
   };
   if (std::erase_if(offer.shared.cards, is_held_back) > 0) resources::rebuild_tokens(offer);
-  withdrawn_ = std::move(held_back);
-  if (withdrawn_.empty()) return std::nullopt;
+  withdrawn_ = std::move(since);
+  if (!look_again) return std::nullopt;
   return next_look(in_use, now);
 }
 

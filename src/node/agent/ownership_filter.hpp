@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides which GPUs the plugin may offer. It holds back a GPU that has another owner in the
-// ownership ledger, and a GPU that a pod holds in another way or under another name than the new
-// offer would use.
+// ownership ledger or whose owner is being changed, and a GPU that a pod holds in another way or
+// under another name than the new offer would use.
 #pragma once
 
 #include "base/log/log.hpp"
 #include "base/sys/host.hpp"
+#include "gpu/model/pci_address.hpp"
 #include "gpu/ownership/ownership_store.hpp"
 #include "node/resources/resources.hpp"
 
@@ -38,24 +39,44 @@ class OwnershipFilter {
     std::map<std::string, std::vector<HeldDevice>> pods;  // by UUID of the GPU
     std::map<std::string, std::vector<std::uint32_t>> pids;
   };
+  // Keeps a GPU out of all further offers, with this reason, until let_go().
+  void withhold(const model::PciAddress& gpu, std::string reason);
+  void let_go(const model::PciAddress& gpu);
+  bool is_withheld(const model::PciAddress& gpu) const { return withheld_.contains(gpu); }
+  // The GPU is not offered, for long enough that the kubelet knows it.
+  bool withdrawn(const model::PciAddress& gpu, Clock::time_point now = Clock::now()) const;
+  // nullptr while another process has it open.
+  ownership::OwnershipStore* ledger() { return ledger_ ? &*ledger_ : nullptr; }
+  // The last open() failed because another process has it open.
+  bool another_has_ledger() const { return !ledger_ && another_has_ledger_; }
+
   // Removes from the offer what must not be offered, and adds the reason to its notes. Returns when
   // to look again if a GPU was held back that may become free later.
   std::optional<std::chrono::milliseconds> settle(resources::Offer& offer, const InUse& in_use,
                                                   Clock::time_point now = Clock::now());
 
  private:
+  // Why a GPU is not offered; empty text: it is.
+  struct HoldBack {
+    std::string reason;
+    bool may_end = true;  // without a request to us: look again
+  };
   std::chrono::milliseconds next_look(const InUse& in_use, Clock::time_point now) const;
-  std::string reason_by_ledger(const resources::GpuUse& gpu, const InUse& in_use,
-                               Clock::time_point now);
+  HoldBack reason_by_ledger(const resources::GpuUse& gpu, const InUse& in_use,
+                            Clock::time_point now);
   std::string reason_by_former(const resources::GpuUse& gpu,
                                const Result<ownership::OwnershipState>& former) const;
+  HoldBack why_not(const resources::GpuUse& gpu, const InUse& in_use,
+                   const Result<ownership::OwnershipState>& former, Clock::time_point now);
 
   const sys::Host& host_;
   const Log& log_;
   std::optional<ownership::OwnershipStore> ledger_;
   std::string reported_;  // why the ledger is not open
-  // Devices that are not in the last offer, and since when.
-  std::map<std::string, Clock::time_point> withdrawn_;
+  bool another_has_ledger_ = false;
+  // GPUs that are not in the last offer, and since when.
+  std::map<model::PciAddress, Clock::time_point> withdrawn_;
+  std::map<model::PciAddress, std::string> withheld_;
 };
 
 }  // namespace gantry::agent

@@ -15,13 +15,15 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 const std::string gpu_name = "nvidia.com/gpu";
+const model::PciAddress gpu_address{.bus = 0x3b};
+const ownership::GpuUsage unused{.withdrawn = true};
 
 resources::Offer offered(AllocationMode use, const std::string& name = gpu_name) {
   const std::string suffix = use == AllocationMode::Replicas ? "::0" : "";
   return {.resources = {{.name = name,
                          .use = use,
                          .devices = {{.id = "GPU-a" + suffix, .gpu = {"GPU-a"}}}}},
-          .uses = {{.gpu = {"GPU-a"}, .index = 0, .use = use}}};
+          .uses = {{.gpu = {"GPU-a"}, .pci = gpu_address, .index = 0, .use = use}}};
 }
 
 class OwnershipTest : public testing::Test {
@@ -87,6 +89,58 @@ TEST_F(OwnershipTest, WhileAnotherAgentHasTheLedgerItsWordCounts) {
   EXPECT_FALSE(ownership_.open());
   EXPECT_EQ(settle(offered(AllocationMode::Whole)), 1U);
   EXPECT_EQ(settle(offered(AllocationMode::Replicas)), 0U);
+}
+
+TEST_F(OwnershipTest, WhileAnotherAgentHasTheLedgerACardKeepsItsOwnerInAnotherSlot) {
+  auto former = ownership::OwnershipStore::open(host_);
+  ASSERT_TRUE(former.ok());
+  ASSERT_TRUE(
+      former->adopt({.bus = 0x77}, {"GPU-a"}, ownership::Owner::Vm, AllocationMode::Vm).ok());
+  EXPECT_FALSE(ownership_.open());
+  EXPECT_TRUE(ownership_.another_has_ledger());
+  EXPECT_EQ(settle(offered(AllocationMode::Whole)), 0U) << "it was virtual machines' in slot 77";
+}
+
+TEST_F(OwnershipTest, AGpuOfAVirtualMachineIsNeverTakenBack) {
+  ASSERT_TRUE(ownership_.open());
+  EXPECT_EQ(settle(offered(AllocationMode::Whole)), 1U);
+  ASSERT_TRUE(ownership_.ledger()
+                  ->change(gpu_address, ownership::Owner::Vm, AllocationMode::Vm, unused)
+                  .ok());
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(settle(offered(AllocationMode::Whole), {.certain = true}), 0U);
+  EXPECT_THAT(notes_, testing::ElementsAre(HasSubstr("belongs to vm")));
+  auto offer = offered(AllocationMode::Whole);
+  EXPECT_FALSE(ownership_.settle(offer, {.certain = true}, now_)) << "there is nothing to wait for";
+  EXPECT_EQ(ownership_.ledger()->state().find(gpu_address)->owner, ownership::Owner::Vm);
+}
+
+TEST_F(OwnershipTest, AGpuWhoseOwnerIsBeingChangedIsNotOffered) {
+  ASSERT_TRUE(ownership_.open());
+  EXPECT_EQ(settle(offered(AllocationMode::Whole)), 1U);
+  const ownership::OwnerIntent intent{.gpu = gpu_address,
+                                      .to = ownership::Owner::Vm,
+                                      .use = AllocationMode::Vm,
+                                      .what = "gantry vfio bind 0000:3b:00.0",
+                                      .pid = 4711};
+  ASSERT_TRUE(ownership_.ledger()->begin(intent, unused).ok());
+  EXPECT_EQ(settle(offered(AllocationMode::Whole), {.certain = true}), 0U);
+  EXPECT_THAT(notes_, testing::ElementsAre(HasSubstr("gantry vfio bind")));
+  ASSERT_TRUE(ownership_.ledger()->cancel(intent).ok());
+  EXPECT_EQ(settle(offered(AllocationMode::Whole)), 1U);
+}
+
+TEST_F(OwnershipTest, WithheldGpusStayAwayUntilLetGo) {
+  ASSERT_TRUE(ownership_.open());
+  EXPECT_EQ(settle(offered(AllocationMode::Whole)), 1U);
+  ownership_.withhold(gpu_address, "a command asked for it");
+  EXPECT_EQ(settle(offered(AllocationMode::Whole)), 0U);
+  EXPECT_THAT(notes_, testing::ElementsAre(HasSubstr("a command asked for it")));
+  EXPECT_FALSE(ownership_.withdrawn(gpu_address, now_ + 100ms));
+  EXPECT_TRUE(ownership_.withdrawn(gpu_address, now_ + 1s));
+  ownership_.let_go(gpu_address);
+  EXPECT_EQ(settle(offered(AllocationMode::Whole)), 1U);
+  EXPECT_FALSE(ownership_.withdrawn(gpu_address, now_ + 1s));
 }
 
 TEST_F(OwnershipTest, OfALedgerThatNobodyCanReadNothingIsGuessed) {

@@ -160,6 +160,19 @@ struct PodResources::State {
     question.tell(std::move(answer).in("reading the kubelet's podresources"));
   }
 
+  void ask_now(OnHolders callback) {
+    client.call(holders.method, "", options.deadline,
+                [this, callback = std::move(callback)](const grpc::CallStatus& outcome,
+                                                       const std::string& reply) {
+                  auto answer = outcome.ok() ? holders.decode(reply) : grpc::to_error(outcome);
+                  if (answer.ok()) {
+                    holders.kept = *answer;
+                    holders.kept_at = Clock::now();
+                  }
+                  callback(std::move(answer).in("reading the kubelet's podresources"));
+                });
+  }
+
   sys::Loop& loop;
   Options options;
   grpc::Client client;
@@ -177,6 +190,10 @@ PodResources::~PodResources() = default;
 
 void PodResources::holders(OnHolders callback) {
   state_->ask(state_->holders, std::move(callback));
+}
+
+void PodResources::holders_now(OnHolders callback) {
+  state_->ask_now(std::move(callback));
 }
 
 void PodResources::allocatable(OnAllocatable callback) {

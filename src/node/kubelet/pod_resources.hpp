@@ -50,6 +50,9 @@ class PodResources {
   // Answers later, from the loop. Several callers at the same time share one request. After
   // RESOURCE_EXHAUSTED the kubelet is not asked for a second, and the last answer is used.
   void holders(OnHolders callback);
+  // The same, but never with an answer from before this call: with a request of its own, and with
+  // an error after RESOURCE_EXHAUSTED. For decisions that an old answer would make wrong.
+  void holders_now(OnHolders callback);
   void allocatable(OnAllocatable callback);
   void forget();  // drops the cached answer, because something has changed
 

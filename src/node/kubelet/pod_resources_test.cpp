@@ -68,6 +68,21 @@ TEST_F(PodResourcesTest, ATiredKubeletIsLeftAloneAndTheLastAnswerServes) {
   EXPECT_EQ(kubelet_.pod_resources_calls(), 2);
 }
 
+TEST_F(PodResourcesTest, AnAnswerOfNowIsNeverAnOldOne) {
+  std::vector<std::size_t> sizes;  // of the answers; 99: an error
+  const auto note = [&](const auto& got) { sizes.push_back(got.ok() ? got->size() : 99); };
+  ASSERT_THAT(*holders(resources_), SizeIs(0));
+  ASSERT_TRUE(kubelet_.admit(pod("u1", 1)).ok());
+  resources_.holders_now(note);
+  ASSERT_TRUE(until([&] { return sizes.size() == 1; }));
+  EXPECT_THAT(sizes, ElementsAre(1U)) << "the kept answer is not used";
+  kubelet_.answer_pod_resources_with(
+      grpc::CallStatus{grpc::StatusCode::ResourceExhausted, "rejected by rate limit"});
+  resources_.holders_now(note);
+  ASSERT_TRUE(until([&] { return sizes.size() == 2; }));
+  EXPECT_THAT(sizes, ElementsAre(1U, 99U)) << "a pod may have got a GPU since the last answer";
+}
+
 TEST_F(PodResourcesTest, NoKubeletIsAnErrorThatNamesTheSocket) {
   PodResources nowhere(*loop_, {.path = tree_.path("none.sock")});
   const auto all = holders(nowhere);

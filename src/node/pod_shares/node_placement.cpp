@@ -3,6 +3,7 @@
 
 #include "base/core/printable.hpp"
 #include "cluster/placement/cluster.hpp"
+#include "gpu/ownership/fits.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -72,12 +73,6 @@ std::string other_tenants(const placement::CardView& card, std::string_view but_
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-bool one_is_alone(const placement::CardView& card) {
-  return card.tenants.size() > 1 &&
-         std::any_of(card.tenants.begin(), card.tenants.end(),
-                     [](const placement::Tenant& tenant) { return tenant.cores >= kAlone; });
-}
-
 std::uint64_t less(std::uint64_t from, std::uint64_t what) {
   return from - std::min(from, what);
 }
@@ -108,18 +103,41 @@ void give(PlacedPod& pod, const PlacedPod& given) {
   }
 }
 
+ownership::Holding holding_of(const placement::Tenant& tenant) {
+  return {.holder = tenant.pod.uid,
+          .mode = model::AllocationMode::Shares,
+          .memory_bytes = tenant.mib << 20U,
+          .percent = tenant.cores,
+          .alone = tenant.cores >= kAlone};
+}
+
+// The view has the pod itself among its tenants.
 Status check_card(const placement::CardView& card, const podspec::PodRequest& ask) {
+  std::vector<ownership::Holding> others;
+  ownership::Wanted wanted{.holding = {.mode = model::AllocationMode::Shares}};
+  for (const auto& tenant : card.tenants) {
+    if (tenant.pod.uid == ask.pod.uid) {
+      wanted.holding = holding_of(tenant);
+    } else {
+      others.push_back(holding_of(tenant));
+    }
+  }
+  const auto refusals =
+      ownership::fits({.use = model::AllocationMode::Shares, .memory_bytes = card.facts.mib << 20U},
+                      others, wanted);
+  if (refusals.empty()) return {};
   const auto refuse = [&](std::string_view what) {
     return Error(Errc::Busy, fmt::format("GPU {} has no room for it yet: {}, because {} still run "
                                          "on it. The container starts when they have ended",
                                          card.facts.index, what, other_tenants(card, ask.pod.uid)));
   };
-  if (card.used_mib > card.facts.mib)
-    return refuse(fmt::format("{} of {} MiB would be allocated", card.used_mib, card.facts.mib));
-  if (one_is_alone(card)) return refuse("one of the pods needs the GPU alone");
-  if (card.used_cores > kAlone)
-    return refuse(fmt::format("{} % of its time would be allocated", card.used_cores));
-  return {};
+  switch (refusals.front().reason) {
+    case ownership::CardRefusal::Reason::Held: return refuse("one of the pods needs the GPU alone");
+    case ownership::CardRefusal::Reason::Time:
+      return refuse(fmt::format("{} % of its time would be allocated", card.used_cores));
+    default:
+      return refuse(fmt::format("{} of {} MiB would be allocated", card.used_mib, card.facts.mib));
+  }
 }
 
 bool uses(const podspec::Placement& placement, const model::GpuUuid& uuid) {

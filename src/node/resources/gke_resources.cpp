@@ -101,6 +101,7 @@ Result<Offer> gke_resources(const model::Inventory& machine, const options::Opti
     }
     const auto node = fmt::format("nvidia{}", *gpu->minor);
     offer.uses.push_back({.gpu = gpu->uuid,
+                          .pci = gpu->pci,
                           .index = gpu->index,
                           .use = resource.use,
                           .why = options.gke.gpu_config});

@@ -227,8 +227,11 @@ class OfferBuilder {
 
   void add_uses() {
     for (const auto& claim : claims_) {
-      GpuUse use{
-          .gpu = claim.gpu->uuid, .index = claim.gpu->index, .use = claim.use, .why = claim.why};
+      GpuUse use{.gpu = claim.gpu->uuid,
+                 .pci = claim.gpu->pci,
+                 .index = claim.gpu->index,
+                 .use = claim.use,
+                 .why = claim.why};
       for (const auto& part : parts_) {
         if (part.claim != &claim || part.mig != nullptr) continue;
         use.use = use_of(part);
@@ -246,6 +249,18 @@ class OfferBuilder {
 };
 
 }  // namespace
+
+bool offers_gpu(const Offer& offer, const model::PciAddress& gpu) {
+  const auto use = std::find_if(offer.uses.begin(), offer.uses.end(),
+                                [&](const GpuUse& one) { return one.pci == gpu; });
+  if (use == offer.uses.end()) return false;
+  const auto of_gpu = [&](const auto& part) { return part.gpu == use->gpu; };
+  const auto has_device = [&](const model::AdvertisedResource& resource) {
+    return std::any_of(resource.devices.begin(), resource.devices.end(), of_gpu);
+  };
+  return std::any_of(offer.resources.begin(), offer.resources.end(), has_device) ||
+         std::any_of(offer.shared.cards.begin(), offer.shared.cards.end(), of_gpu);
+}
 
 Result<Offer> resources(const model::Inventory& machine, const options::Options& options) {
   if (options.program == options::Program::Gke) return gke_resources(machine, options);

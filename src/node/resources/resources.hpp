@@ -19,6 +19,7 @@ namespace gantry::resources {
 // What one GPU is used for, and which setting says so.
 struct GpuUse {
   model::GpuUuid gpu;
+  model::PciAddress pci;
   int index = 0;
   model::AllocationMode use = model::AllocationMode::Whole;
   std::string why;  // "config.yaml:12", "--mig-strategy=mixed", "the default"
@@ -58,6 +59,9 @@ struct Offer {
 // match the strategy; both with a remedy. A GPU that is not in the inventory has no entry. A lost
 // GPU keeps its entry, so that its health can be reported.
 Result<Offer> resources(const model::Inventory& machine, const options::Options& options);
+
+// Whether the kubelet can give a device of this GPU to a pod, or a pod a share of it.
+bool offers_gpu(const Offer& offer, const model::PciAddress& gpu);
 
 // Computes the tokens again after cards were removed from offer.shared.cards.
 void rebuild_tokens(Offer& offer);

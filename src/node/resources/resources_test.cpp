@@ -286,6 +286,20 @@ TEST(Resources, WithMpsAreSharesAndNotForInstances) {
   EXPECT_THAT(refused(machine, options), HasSubstr("does not run on MIG instances"));
 }
 
+TEST(OffersGpu, FindsDevicesOfAGpuByItsAddress) {
+  auto offer = offer_of(without_mig(), {});
+  const auto first = offered_machine.gpus[0].pci;
+  EXPECT_TRUE(offers_gpu(offer, first));
+  EXPECT_FALSE(offers_gpu(offer, {.bus = 0x77}));
+  for (auto& resource : offer.resources)
+    std::erase_if(resource.devices,
+                  [](const auto& device) { return device.gpu == offered_machine.gpus[0].uuid; });
+  EXPECT_FALSE(offers_gpu(offer, first));
+  EXPECT_TRUE(offers_gpu(offer, offered_machine.gpus[1].pci));
+  offer.shared.cards.push_back({.gpu = offered_machine.gpus[0].uuid});
+  EXPECT_TRUE(offers_gpu(offer, first)) << "a pod can get a share of it";
+}
+
 options::Options gke(options::GkeConfig config = {}) {
   return {.program = options::Program::Gke, .gke_config = std::move(config)};
 }

@@ -197,6 +197,12 @@ Status Client::remove(std::string_view name) {
   return {};
 }
 
+Status Client::release_driver() {
+  GANTRY_TRY(const auto line, ask(to_line({.ask = RequestKind::Release})));
+  GANTRY_CHECK(parse_response(line));
+  return {};
+}
+
 Result<ShareState> Client::set(std::string_view name, const policy::ShareChanges& changes,
                                policy::Overcommit overcommit) {
   return request_state(to_line({.ask = RequestKind::Set,

@@ -69,6 +69,10 @@ class Client {
   // Memory, time and processes are current values; call again to update them.
   Result<std::vector<ShareState>> list();
 
+  // The daemon closes the device nodes of all GPUs until this connection ends. Its NVML process may
+  // need a moment to end. Invalid from a daemon of an earlier version.
+  Status release_driver();
+
   pid_t daemon_pid() const;  // 0 if it is unknown
   // Becomes readable when the daemon ends, because the daemon sends nothing unasked.
   int fd() const { return socket_.get(); }

@@ -46,6 +46,11 @@ class GpuWatcher {
   void poll_every(std::chrono::milliseconds period);
   void rest() { poll_timer_ = {}; }
 
+  // Ends the NVML process, which has the device nodes of every GPU open, until resume(). The cards
+  // stay as they were known.
+  void release(std::string why) { sensor_.release(std::move(why)); }
+  void resume() { sensor_.resume(); }
+
  private:
   GpuWatcher(sys::Loop& loop, nvml_child::NvmlChild sensor, const Log& log, Callbacks callbacks);
   void look(ReadingScope at);

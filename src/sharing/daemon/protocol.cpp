@@ -14,14 +14,15 @@
 namespace gantry::daemon {
 namespace {
 
-constexpr std::array<std::pair<RequestKind, std::string_view>, 7> kRequestNames{
+constexpr std::array<std::pair<RequestKind, std::string_view>, 8> kRequestNames{
     {{RequestKind::Create, "create"},
      {RequestKind::Hold, "hold"},
      {RequestKind::Remove, "remove"},
      {RequestKind::Set, "set"},
      {RequestKind::Show, "show"},
      {RequestKind::List, "list"},
-     {RequestKind::Adopt, "adopt"}}};
+     {RequestKind::Adopt, "adopt"},
+     {RequestKind::Release, "release"}}};
 
 constexpr std::array<Errc, 10> kCodes{
     Errc::Invalid,     Errc::NotFound, Errc::Exists,  Errc::Denied,   Errc::Busy,
@@ -38,14 +39,14 @@ Result<RequestKind> ask_from(json::Value value) {
   for (const auto& [ask, text] : kRequestNames) {
     if (text == word) return ask;
   }
-  return Error(
-      Errc::Invalid,
-      "the share daemon knows these requests: create, hold, remove, set, show, list and adopt");
+  return Error(Errc::Invalid,
+               "the share daemon knows these requests: create, hold, remove, set, show, list, "
+               "adopt and release");
 }
 
 Status take_details(const json::Document& document, Request& question) {
   const bool named = question.ask != RequestKind::List && question.ask != RequestKind::Create &&
-                     question.ask != RequestKind::Hold;
+                     question.ask != RequestKind::Hold && question.ask != RequestKind::Release;
   question.name = document["name"].string().value_or("");
   if (named && (question.name.empty() || question.name.size() > policy::kMaxNameLength))
     return Error(Errc::Invalid, "the name of the share is missing");

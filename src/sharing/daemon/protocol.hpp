@@ -20,7 +20,7 @@
 
 namespace gantry::daemon {
 
-enum class RequestKind : std::uint8_t { Create, Hold, Remove, Set, Show, List, Adopt };
+enum class RequestKind : std::uint8_t { Create, Hold, Remove, Set, Show, List, Adopt, Release };
 
 struct Request {
   RequestKind ask = RequestKind::List;

@@ -132,6 +132,7 @@ void ShareDaemon::drop(const std::string& name) {
 
 void ShareDaemon::on_client_gone(ControlSocket::Id client) {
   std::erase_if(pending_, [&](const auto& one) { return one.client == client; });
+  if (released_for_.erase(client) > 0 && released_for_.empty()) watcher_->resume();
   std::vector<std::string> held;
   for (const auto& [name, holding] : holders_) {
     if (holding.client == client) held.push_back(name);

@@ -99,6 +99,8 @@ class ShareDaemon {
                                                         policy::Overcommit overcommit) const;
   Status check_fit(const policy::Share& share, const policy::GpuCapacity& card,
                    policy::Overcommit overcommit) const;
+  Status check_owner(const policy::Share& share, const policy::GpuCapacity& card) const;
+  void release_driver(ControlSocket::Id client);
   std::vector<policy::Share> shares_on(const policy::GpuCapacity& card) const;
   std::uint64_t promised_on(const policy::GpuCapacity& card) const;
   void answer_pending();
@@ -160,6 +162,7 @@ class ShareDaemon {
   ProcessTerminator terminator_;
   std::vector<ShareCgroup> removed_cgroups_;  // cgroups of removed shares
   std::vector<PendingRequest> pending_;
+  std::set<ControlSocket::Id> released_for_;  // clients for which the NVML process has ended
   std::unique_ptr<GpuWatcher> watcher_;
   std::unique_ptr<ControlSocket> control_;
   sys::UniqueFd timer_;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers the requests of clients.
+#include "gpu/ownership/fits.hpp"
+#include "gpu/ownership/ownership_store.hpp"
 #include "sharing/daemon/peer_identity.hpp"
 #include "sharing/daemon/share_daemon.hpp"
 
@@ -74,6 +76,7 @@ std::string ShareDaemon::answer(ControlSocket::Id client, const Request& questio
       if (!question.contained) return done((*share)->adopt(question.pid));
       return done((*share)->contain(container_init_pid(control_->pid_of(client), question.pid)));
     }
+    case RequestKind::Release: release_driver(client); return done({});
   }
   return to_response(Error(Errc::Internal, "this request has no answer"));
 }
@@ -150,8 +153,34 @@ std::vector<policy::Share> ShareDaemon::shares_on(const policy::GpuCapacity& car
   return all;
 }
 
+// A command is about to unbind a GPU: until its connection ends, no process of ours has one open.
+void ShareDaemon::release_driver(ControlSocket::Id client) {
+  released_for_.insert(client);
+  watcher_->release("a command changes the owner of a GPU");
+}
+
+// Shares are for GPUs of the device plugin. Without a ledger there is no other owner; a daemon that
+// may not read it belongs to a user who cannot change owners.
+Status ShareDaemon::check_owner(const policy::Share& share, const policy::GpuCapacity& card) const {
+  const auto ledger = ownership::OwnershipStore::peek(host_);
+  if (!ledger.ok())
+    return ledger.error().code() == Errc::Denied ? Status{} : Status(ledger.error());
+  const auto* known = ledger->find(card.uuid);
+  const auto* unplaced = ledger->find_unplaced(card.uuid);  // all GPUs of an earlier version
+  if (known == nullptr && unplaced == nullptr) return {};
+  const bool changing = known != nullptr && ledger->intent(known->gpu) != nullptr;
+  return ownership::check_fits({.name = card.uuid.text,
+                                .owner = known != nullptr ? known->owner : unplaced->owner,
+                                .use = model::AllocationMode::Shares,
+                                .changing = changing},
+                               {},
+                               {.holding = {.holder = fmt::format("share {}", share.name),
+                                            .mode = model::AllocationMode::Shares}});
+}
+
 Status ShareDaemon::check_fit(const policy::Share& share, const policy::GpuCapacity& card,
                               policy::Overcommit overcommit) const {
+  GANTRY_CHECK(check_owner(share, card));
   return policy::check_fits(share, shares_on(card), card, overcommit);
 }
 

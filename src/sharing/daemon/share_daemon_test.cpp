@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A complete share daemon in a separate process on a simulated machine, with clients and peers.
 #include "base/core/text.hpp"
+#include "gpu/ownership/ownership_store.hpp"
 #include "sharing/daemon/client.hpp"
 #include "sharing/daemon/peer_for_test.hpp"
 #include "sharing/daemon/peer_identity.hpp"
@@ -111,6 +112,80 @@ TEST_F(DaemonProcess, SpreadsSharesThatNameNoGpu) {
   const auto second = asking.create(share_of({.name = "b", .memory = "100GiB"}));
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_NE(first->gpus[0].uuid, second->gpus[0].uuid);
+}
+
+// Whether the daemon has a process of its own: the one that uses NVML.
+bool has_child(pid_t daemon) {
+  const auto host = sys::Host::at("/");
+  const auto names = host->list("/proc");
+  for (const auto& name : *names) {
+    const auto stat = host->read(fmt::format("/proc/{}/stat", name)).value_or("");
+    const auto end = stat.rfind(") ");
+    if (end == std::string::npos) continue;
+    const auto fields = split(std::string_view(stat).substr(end + 2), ' ');
+    if (fields.size() > 1 && fields[0] != "Z" && fields[1] == fmt::to_string(daemon)) return true;
+  }
+  return false;
+}
+
+TEST_F(DaemonProcess, ClosesTheDriverWhileAClientNeedsAGpuForItself) {
+  auto asking = client();
+  ASSERT_TRUE(asking.create(share_of({.name = "a", .memory = "10GiB"})).ok());
+  ASSERT_TRUE(has_child(daemon_));
+  {
+    auto command = client();
+    const auto released = command.release_driver();
+    ASSERT_TRUE(released.ok()) << released.error().text();
+    EXPECT_TRUE(eventually([&] { return !has_child(daemon_); }));
+    EXPECT_THAT(*asking.list(), SizeIs(1)) << "the share stays";
+  }
+  EXPECT_TRUE(eventually([&] { return has_child(daemon_); }));
+  EXPECT_TRUE(asking.create(share_of({.name = "b", .memory = "10GiB"})).ok());
+}
+
+TEST_F(DaemonProcess, RefusesAGpuThatBelongsToVirtualMachinesOrIsOnItsWay) {
+  auto asking = client();
+  const auto first = asking.create(share_of({.name = "a", .memory = "10GiB"}));
+  ASSERT_TRUE(first.ok());
+  const auto uuid = first->gpus[0].uuid;
+  ASSERT_TRUE(asking.remove("a").ok());
+  const model::PciAddress place{.bus = 0x77};
+  auto ledger = ownership::OwnershipStore::open(host_);
+  ASSERT_TRUE(ledger.ok());
+  ASSERT_TRUE(
+      ledger->adopt(place, uuid, ownership::Owner::Plugin, model::AllocationMode::Whole).ok());
+  const ownership::OwnerIntent intent{.gpu = place,
+                                      .to = ownership::Owner::Vm,
+                                      .use = model::AllocationMode::Vm,
+                                      .what = "gantry vfio bind 0000:77:00.0"};
+  ASSERT_TRUE(ledger->begin(intent, {.withdrawn = true}).ok());
+  const auto share = share_of({.name = "b", .gpus = uuid.text, .memory = "10GiB"});
+  EXPECT_EQ(asking.create(share).error().code(), Errc::Busy);
+  ASSERT_TRUE(ledger->finish(intent).ok());
+  const auto refused = asking.create(share);
+  EXPECT_EQ(refused.error().code(), Errc::Denied);
+  EXPECT_THAT(refused.error().text(), HasSubstr("it belongs to vm"));
+  const auto elsewhere = asking.create(share_of({.name = "c", .memory = "10GiB"}));
+  ASSERT_TRUE(elsewhere.ok()) << elsewhere.error().text();
+  EXPECT_NE(elsewhere->gpus[0].uuid, uuid);
+}
+
+TEST_F(DaemonProcess, RefusesAGpuOfVirtualMachinesWhoseAddressIsNotKnown) {
+  auto asking = client();
+  const auto first = asking.create(share_of({.name = "a", .memory = "10GiB"}));
+  ASSERT_TRUE(first.ok());
+  const auto uuid = first->gpus[0].uuid;
+  ASSERT_TRUE(asking.remove("a").ok());
+  auto ledger = ownership::OwnershipStore::open(host_);
+  ASSERT_TRUE(ledger.ok());
+  const model::PciAddress place{.bus = 0x77};
+  ASSERT_TRUE(ledger->adopt(place, uuid, ownership::Owner::Vm, model::AllocationMode::Vm).ok());
+  ASSERT_TRUE(
+      ledger->adopt(place, {"GPU-other"}, ownership::Owner::Plugin, model::AllocationMode::Whole)
+          .ok());
+  ASSERT_NE(ledger->state().find_unplaced(uuid), nullptr) << "another card took its slot";
+  const auto refused = asking.create(share_of({.name = "b", .gpus = uuid.text, .memory = "10GiB"}));
+  EXPECT_EQ(refused.error().code(), Errc::Denied);
 }
 
 TEST_F(DaemonProcess, RefusesWhatDoesNotFitOrIsThereAlready) {

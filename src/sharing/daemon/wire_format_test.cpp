@@ -120,6 +120,7 @@ TEST(WireFormat, OfChangesInOtherWords) {
 
 TEST(WireFormat, OfTheOtherRequests) {
   expect_request({.ask = RequestKind::List}, R"({"ask":"list"})");
+  expect_request({.ask = RequestKind::Release}, R"({"ask":"release"})");
   expect_request({.ask = RequestKind::Show, .name = "a"}, R"({"ask":"show","name":"a"})");
   expect_request({.ask = RequestKind::Remove, .name = "a"}, R"({"ask":"remove","name":"a"})");
   expect_request({.ask = RequestKind::Adopt, .name = "a", .pid = 7, .contained = true},

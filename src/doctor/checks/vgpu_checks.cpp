@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// vGPU hosts: which of the two drivers is loaded, and whether it can do what the machine is for. A
+// kernel holds either the plain driver or the vGPU host driver, never both.
+#include "base/core/text.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/engine/tally.hpp"
+#include "vm/vgpu/plan.hpp"
+#include "vm/vgpu/read_host.hpp"
+#include "vm/vgpu/state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace gantry::doctor {
+namespace {
+
+bool host_driver_loaded(const Facts& f) {
+  return f.module_loaded("nvidia_vgpu_vfio");
+}
+
+Evidence host_module(const Facts& f) {
+  return {"/sys/module/nvidia_vgpu_vfio", host_driver_loaded(f) ? "present" : "(absent)"};
+}
+
+// Debian's list of packages is text. Without it the driver came as a .run file or as an rpm, whose
+// database is not.
+std::string driver_package(const Facts& f) {
+  const auto status = f.host().read("/var/lib/dpkg/status");
+  if (!status.ok()) return "";
+  constexpr std::array<std::string_view, 5> kNames{"nvidia-vgpu", "nvidia-driver", "nvidia-open",
+                                                   "nvidia-headless", "nvidia-kernel"};
+  constexpr std::string_view kPackage = "Package: ";
+  std::string name;
+  std::string best;
+  std::size_t rank = kNames.size();
+  for (const auto line : lines(*status)) {
+    if (line.starts_with(kPackage)) name = line.substr(kPackage.size());
+    if (line != "Status: install ok installed") continue;
+    for (std::size_t i = 0; i < rank; ++i) {
+      if (!name.starts_with(kNames[i])) continue;
+      best = name;
+      rank = i;
+    }
+  }
+  return best;
+}
+
+Evidence package_evidence(const Facts& f) {
+  const auto package = driver_package(f);
+  return {"/var/lib/dpkg/status",
+          package.empty() ? "no package: installed by a .run file or an rpm" : package};
+}
+
+std::string installed_driver(const Facts& f) {
+  const auto package = driver_package(f);
+  const auto& version = f.inventory().driver.version;
+  return fmt::format("{}{}", version.empty() ? "the driver" : "driver " + version,
+                     package.empty() ? "" : fmt::format(" (package {})", package));
+}
+
+// Why this machine should have vGPUs.
+std::vector<Evidence> vgpu_wishes(const Facts& f) {
+  std::vector<Evidence> found;
+  const auto intent = vgpu::read_intent(f.host());
+  if (intent.ok() && !intent->vgpus.empty()) {
+    found.push_back(
+        {std::string(vgpu::kIntentPath),
+         fmt::format("{} vGPU{}", intent->vgpus.size(), intent->vgpus.size() == 1 ? "" : "s")});
+  }
+  for (const auto* path :
+       {"/usr/bin/nvidia-vgpud", "/usr/bin/nvidia-vgpu-mgr", "/usr/lib/nvidia/sriov-manage"}) {
+    if (f.host().exists(path)) found.push_back({path, "present"});
+  }
+  return found;
+}
+
+// Why this machine should give GPUs to containers.
+std::vector<Evidence> container_wishes(const Facts& f) {
+  std::vector<Evidence> found;
+  for (const auto* path : {"/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml",
+                           "/etc/systemd/system/multi-user.target.wants/gantry-agent.service",
+                           "/var/lib/kubelet/device-plugins/nvidia-gpu.sock"}) {
+    if (f.host().exists(path)) found.push_back({path, "present"});
+  }
+  for (const auto* path : {"/etc/docker/daemon.json", "/etc/containerd/config.toml"}) {
+    const auto text = f.host().read(path, 1U << 20U);
+    if (text.ok() && contains(*text, "nvidia")) found.push_back({path, "names nvidia"});
+  }
+  return found;
+}
+
+bool has_cuda(const Facts& f) {
+  const auto& files = f.inventory().files;
+  return std::any_of(files.begin(), files.end(), [](const model::DriverFile& file) {
+    return contains(file.path, "/libcuda.so");
+  });
+}
+
+Finding judge_plain_driver(const Facts& f) {
+  if (!f.driver_loaded()) return skip("no NVIDIA driver is loaded");
+  auto read = vgpu_wishes(f);
+  if (read.empty()) return skip("nothing on this machine asks for vGPUs");
+  read.push_back(host_module(f));
+  if (host_driver_loaded(f)) return ok("the vGPU host driver is loaded", read);
+  read.push_back(package_evidence(f));
+  return fail(
+      fmt::format("this machine has vGPU tools, but {} is the plain driver and has no vGPUs",
+                  installed_driver(f)),
+      read);
+}
+
+Finding judge_host_driver(const Facts& f) {
+  if (!host_driver_loaded(f)) return skip("this is not a vGPU host");
+  auto read = container_wishes(f);
+  if (read.empty()) return ok("no container asks for GPUs on this vGPU host", {host_module(f)});
+  read.push_back(host_module(f));
+  if (has_cuda(f)) return ok("the driver has CUDA for containers", read);
+  read.push_back({"driver files", "no libcuda.so.1"});
+  read.push_back(package_evidence(f));
+  return fail(fmt::format("containers ask for GPUs, but {} is the vGPU host driver and has no CUDA",
+                          installed_driver(f)),
+              read);
+}
+
+Finding judge_types(const Facts& f) {
+  if (!host_driver_loaded(f)) return skip("this is not a vGPU host");
+  Tally tally;
+  for (const auto& gpu : vgpu::read_host(f.host())) {
+    const Evidence read{pci_path(gpu.address), std::string(vgpu::describe(gpu.framework))};
+    const auto driver = f.host().link(pci_path(gpu.address) + "/driver").value_or("");
+    if (!driver.ends_with("/nvidia")) continue;
+    if (gpu.framework == vgpu::Framework::None) {
+      tally.found(gpu.label(), read);
+    } else {
+      tally.good(read);
+    }
+  }
+  if (tally.empty()) return skip("no GPU is bound to the driver");
+  if (!tally.any_bad()) return ok("every GPU offers vGPU types", tally.well);
+  return fail(fmt::format("no vGPU types on {}", tally.who()), tally.bad);
+}
+
+std::vector<Action> fix_types(const Facts&) {
+  return {RunProgram{{"systemctl", "restart", "nvidia-vgpud", "nvidia-vgpu-mgr"}}};
+}
+
+Finding judge_intent(const Facts& f) {
+  const auto intent = vgpu::read_intent(f.host());
+  const auto journal = vgpu::read_journal(f.host());
+  if (!intent.ok() && intent.error().code() == Errc::Denied)
+    return skip_needs_root(vgpu::kIntentPath);
+  if (!intent.ok())
+    return fail(intent.error().cause(), {{std::string(vgpu::kIntentPath), "damaged"}});
+  if (journal.ok() && *journal) {
+    return warn(
+        fmt::format("`gantry vgpu {}` was interrupted", (*journal)->command),
+        {{std::string(vgpu::kJournalPath), fmt::format("{} steps", (*journal)->steps.size())}});
+  }
+  if (intent->vgpus.empty()) return skip("no vGPUs are stored for this machine");
+  const std::vector<Evidence> read{
+      {std::string(vgpu::kIntentPath), fmt::format("{} vGPUs", intent->vgpus.size())}};
+  const auto gpus = vgpu::read_host(f.host(), vgpu::read_known_types(f.host()));
+  const auto plan = vgpu::plan_exact(gpus, intent->gpus(), intent->vgpus);
+  if (!plan.ok()) return warn(plan.error().cause(), read);
+  if (plan->steps.empty()) return ok("the stored vGPUs exist", read);
+  return warn("vGPUs that should exist do not: they are lost at every reboot", read);
+}
+
+std::vector<Action> fix_intent(const Facts&) {
+  return {RunProgram{{"gantry", "vgpu", "apply", "--restore"}}};
+}
+
+constexpr Check kVgpuChecks[] = {
+    {.id = "vgpu.plain-driver",
+     .reference = "V13",
+     .area = Area::Guest,
+     .title = "a machine that is to have vGPUs has the vGPU host driver",
+     .reads = "/sys/module/nvidia_vgpu_vfio, /usr/bin/nvidia-vgpud, /var/lib/gantry/vgpu",
+     .cause =
+         "A kernel holds one NVIDIA driver. The plain one serves containers, MIG and shares. vGPUs "
+         "need the vGPU host driver (nvidia_vgpu_vfio, nvidia-vgpud, nvidia-vgpu-mgr), which comes "
+         "from NVIDIA's licensing portal only, as NVIDIA-Linux-x86_64-*-vgpu-kvm.run or as a "
+         "package nvidia-vgpu-*.",
+     .remedy = "cat /proc/driver/nvidia/version  # replace this driver by the vGPU host driver and "
+               "reboot, or keep it and pass whole GPUs to virtual machines",
+     .judge = judge_plain_driver},
+    {.id = "vgpu.host-driver",
+     .reference = "V13",
+     .area = Area::Guest,
+     .title = "a machine that is to have GPU containers has a driver with CUDA",
+     .reads = "/sys/module/nvidia_vgpu_vfio, libcuda.so.1, CDI files, engine configurations",
+     .cause =
+         "The vGPU host driver divides GPUs for virtual machines. It has NVML and nvidia-smi, but "
+         "no libcuda.so.1: no container on this host can compute.",
+     .remedy = "cat /proc/driver/nvidia/version  # run the containers in a guest with a vGPU, or "
+               "replace this driver by the plain one and use MIG or gantry share",
+     .judge = judge_host_driver},
+    {.id = "vgpu.types",
+     .reference = "V12",
+     .area = Area::Guest,
+     .fix_class = FixClass::OnRequest,
+     .title = "every GPU of a vGPU host offers vGPU types",
+     .reads = "/sys/class/mdev_bus, nvidia/creatable_vgpu_types, sriov_totalvfs",
+     .cause = "nvidia-vgpud has not run since the driver was loaded, or the GPU has no vGPUs.",
+     .remedy = "sudo systemctl restart nvidia-vgpud nvidia-vgpu-mgr && sudo journalctl -b -u "
+               "nvidia-vgpud",
+     .judge = judge_types,
+     .fix = fix_types},
+    {.id = "vgpu.restored",
+     .reference = "V12",
+     .area = Area::Guest,
+     .fix_class = FixClass::OnRequest,
+     .title = "the vGPUs that should exist exist",
+     .reads = "/var/lib/gantry/vgpu, /sys/bus/mdev/devices, nvidia/current_vgpu_type",
+     .cause = "The kernel forgets vGPUs at a reboot, or a change was interrupted.",
+     .remedy = "sudo gantry vgpu apply --restore && sudo systemctl enable gantry-vgpu",
+     .judge = judge_intent,
+     .fix = fix_intent},
+};
+
+}  // namespace
+
+bool is_vgpu_host(const Facts& f) {
+  return host_driver_loaded(f) && !has_cuda(f);
+}
+
+std::span<const Check> vgpu_checks() {
+  return kVgpuChecks;
+}
+
+}  // namespace gantry::doctor

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of some device nodes a process uses, by an open descriptor or by a mapping: a mapping keeps
+// the device in use after its descriptor was closed.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/host.hpp"
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::device_users {
+
+// A container or a chroot may have a node under another path, so on the machine itself the device
+// number decides. In a tree of files only the path can.
+class NodeSearch {
+ public:
+  // The host must outlive the search.
+  NodeSearch(const sys::Host& host, std::span<const std::string> nodes);
+
+  // Each node once. Empty if the process has ended. Denied if its descriptors cannot be read.
+  Result<std::vector<std::string>> used_by(std::uint32_t pid) const;
+
+ private:
+  struct WantedNode {
+    std::string path;
+    std::optional<dev_t> number;  // nullopt: only its path is known
+  };
+  // The node at `path`, which `file` below /proc shows; nullptr if it is not one of ours.
+  const WantedNode* find(std::string_view path, const std::string& file) const;
+  void add_mapped(std::uint32_t pid, std::vector<std::string>& found) const;
+
+  const sys::Host& host_;
+  std::vector<WantedNode> nodes_;
+};
+
+}  // namespace gantry::device_users

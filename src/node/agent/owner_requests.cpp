@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/agent/owner_requests.hpp"
+
+#include "base/sys/kernel.hpp"
+#include "node/owner_lease/local_usage.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace gantry::agent {
+namespace {
+
+using namespace std::chrono_literals;
+using owner_lease::LeaseServer;
+
+// Until a killed NVML process has closed its descriptors.
+constexpr auto kNvmlEnds = 200ms;
+
+}  // namespace
+
+OwnerRequests::OwnerRequests(sys::Loop& loop, const sys::Host& host, const Log& log,
+                             OwnershipFilter& ownership, MachineWatcher& machine,
+                             AgentCallbacks callbacks)
+    : loop_(loop),
+      host_(host),
+      ownership_(ownership),
+      machine_(machine),
+      callbacks_(std::move(callbacks)),
+      server_(loop, log, server_callbacks()) {}
+
+Status OwnerRequests::listen() {
+  const std::string socket(owner_lease::kOwnerSocket);
+  GANTRY_CHECK(sys::real_kernel()->make_directory(host_, socket.substr(0, socket.rfind('/'))));
+  return server_.listen(host_.outside(socket));
+}
+
+LeaseServer::Callbacks OwnerRequests::server_callbacks() {
+  return {
+      .ledger = [this] { return ownership_.ledger(); },
+      .withdraw =
+          [this](const model::PciAddress& gpu, const std::string& reason) {
+            ownership_.withhold(gpu, reason);
+            callbacks_.offer();
+          },
+      .offer_again =
+          [this](const model::PciAddress& gpu) {
+            ownership_.let_go(gpu);
+            holders_.erase(gpu);
+            use_again(gpu);
+            callbacks_.offer();
+          },
+      .find_usage =
+          [this](const model::PciAddress& gpu, const Programs& yielding,
+                 LeaseServer::UsageFound found) { find_usage(gpu, yielding, std::move(found)); }};
+}
+
+// The kubelet first: while a pod has the GPU, our own NVML process may stay.
+void OwnerRequests::find_usage(const model::PciAddress& gpu, const Programs& yielding,
+                               LeaseServer::UsageFound found) {
+  const std::weak_ptr<bool> alive = alive_;
+  if (!callbacks_.withdrawn(gpu)) {
+    return loop_.post([alive, found = std::move(found)] {
+      if (alive.lock()) found(ownership::GpuUsage{});
+    });
+  }
+  callbacks_.ask_kubelet(
+      [this, alive, gpu, yielding, found = std::move(found)](const Status& asked) {
+        if (!alive.lock()) return;
+        if (!asked.ok())
+          return found(Error(asked.error()).in("asking the kubelet who has the GPU"));
+        auto pods = callbacks_.pods(gpu);
+        if (!pods.empty())
+          return found(ownership::GpuUsage{.withdrawn = true, .holders = std::move(pods)});
+        find_processes(gpu, yielding, found);
+      });
+}
+
+void OwnerRequests::find_processes(const model::PciAddress& gpu, const Programs& yielding,
+                                   LeaseServer::UsageFound found) {
+  // The command ended while we asked the kubelet: nothing would start our NVML process again.
+  if (!ownership_.is_withheld(gpu)) return found(ownership::GpuUsage{});
+  if (holders_.contains(gpu)) return look_at_known_holders(gpu, yielding, std::move(found));
+  let_go_of(gpu);
+  timers_[gpu] = loop_.after(kNvmlEnds, [this, gpu, yielding, found = std::move(found)] {
+    look_for_holders(gpu, yielding, [this, gpu, found](auto holders) {
+      found_processes(gpu, std::move(holders), found);
+    });
+  });
+}
+
+// While a holder that we know stays, our own NVML process need not end for each look.
+void OwnerRequests::look_at_known_holders(const model::PciAddress& gpu, const Programs& yielding,
+                                          LeaseServer::UsageFound found) {
+  look_for_holders(gpu, yielding, [this, gpu, yielding, found = std::move(found)](auto holders) {
+    const auto known = holders_[gpu];
+    holders_.erase(gpu);
+    if (!holders.ok()) return find_processes(gpu, yielding, found);
+    std::erase_if(*holders, [&](const std::string& holder) {
+      return std::find(known.begin(), known.end(), holder) == known.end();
+    });
+    if (holders->empty()) return find_processes(gpu, yielding, found);
+    found_processes(gpu, std::move(holders), found);
+  });
+}
+
+void OwnerRequests::look_for_holders(const model::PciAddress& gpu, const Programs& yielding,
+                                     HoldersFound then) {
+  const std::weak_ptr<bool> alive = alive_;
+  worker_.give([this, alive, gpu, yielding, then = std::move(then)] {
+    auto holders = owner_lease::processes_and_shares(host_, gpu, yielding);
+    loop_.post([alive, then, holders = std::move(holders)] {
+      if (alive.lock()) then(holders);
+    });
+  });
+}
+
+void OwnerRequests::found_processes(const model::PciAddress& gpu,
+                                    Result<std::vector<std::string>> holders,
+                                    const LeaseServer::UsageFound& found) {
+  // An agent in a pod may not see the processes of the host. The command does, and looks itself.
+  if (!holders.ok() && holders.error().code() == Errc::Denied) holders = std::vector<std::string>{};
+  if (!holders.ok() || !holders->empty()) use_again(gpu);  // watch the GPUs while we wait
+  if (!holders.ok()) return found(std::move(holders).error());
+  if (!holders->empty() && ownership_.is_withheld(gpu)) holders_[gpu] = *holders;
+  found(ownership::GpuUsage{.withdrawn = true, .holders = *std::move(holders)});
+}
+
+void OwnerRequests::let_go_of(const model::PciAddress& gpu) {
+  released_.insert(gpu);
+  machine_.release("a command changes the owner of a GPU");
+}
+
+void OwnerRequests::use_again(const model::PciAddress& gpu) {
+  if (released_.erase(gpu) > 0 && released_.empty()) machine_.resume();
+}
+
+}  // namespace gantry::agent

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins the agent with owner_lease: commands that change the owner of a GPU ask the agent for it.
+#pragma once
+
+#include "base/log/log.hpp"
+#include "base/sys/host.hpp"
+#include "base/sys/loop.hpp"
+#include "node/agent/machine_watcher.hpp"
+#include "node/agent/ownership_filter.hpp"
+#include "node/agent/worker.hpp"
+#include "node/owner_lease/lease_server.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gantry::agent {
+
+class OwnerRequests {
+ public:
+  struct AgentCallbacks {
+    std::function<bool(const model::PciAddress& gpu)> withdrawn;  // and the kubelet knows it
+    // Asks the kubelet which pods have devices, and calls `then` when it has answered.
+    std::function<void(std::function<void(const Status& asked)> then)> ask_kubelet;
+    // The pods that have the GPU or a part of it, as asked last.
+    std::function<std::vector<std::string>(const model::PciAddress& gpu)> pods;
+    std::function<void()> offer;  // computes the offer again
+  };
+
+  OwnerRequests(sys::Loop& loop, const sys::Host& host, const Log& log, OwnershipFilter& ownership,
+                MachineWatcher& machine, AgentCallbacks callbacks);
+  OwnerRequests(const OwnerRequests&) = delete;
+  OwnerRequests& operator=(const OwnerRequests&) = delete;
+
+  Status listen();
+
+ private:
+  owner_lease::LeaseServer::Callbacks server_callbacks();
+  using Programs = std::vector<std::string>;
+  void find_usage(const model::PciAddress& gpu, const Programs& yielding,
+                  owner_lease::LeaseServer::UsageFound found);
+  void find_processes(const model::PciAddress& gpu, const Programs& yielding,
+                      owner_lease::LeaseServer::UsageFound found);
+  using HoldersFound = std::function<void(Result<std::vector<std::string>> holders)>;
+  void look_for_holders(const model::PciAddress& gpu, const Programs& yielding, HoldersFound then);
+  void look_at_known_holders(const model::PciAddress& gpu, const Programs& yielding,
+                             owner_lease::LeaseServer::UsageFound found);
+  void found_processes(const model::PciAddress& gpu, Result<std::vector<std::string>> holders,
+                       const owner_lease::LeaseServer::UsageFound& found);
+  void let_go_of(const model::PciAddress& gpu);
+  void use_again(const model::PciAddress& gpu);
+
+  sys::Loop& loop_;
+  const sys::Host& host_;
+  OwnershipFilter& ownership_;
+  MachineWatcher& machine_;
+  AgentCallbacks callbacks_;
+  // GPUs for which the NVML process is stopped.
+  std::set<model::PciAddress> released_;
+  // The processes and shares for which a command waits.
+  std::map<model::PciAddress, std::vector<std::string>> holders_;
+  std::map<model::PciAddress, sys::Loop::Timer> timers_;
+  owner_lease::LeaseServer server_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for answers that come too late
+  Worker worker_;  // last: its tasks read /proc and ask the share daemon
+};
+
+}  // namespace gantry::agent

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/owner_lease/local_usage.hpp"
+
+#include "container/grants/grants.hpp"
+#include "gpu/device_users/device_users.hpp"
+#include "gpu/procfs/gpus.hpp"
+#include "node/kubelet/checkpoint.hpp"
+#include "node/owner_lease/with_ownership.hpp"
+#include "sharing/daemon/client.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::owner_lease {
+namespace {
+
+constexpr std::string_view kPluginDirectory = "/var/lib/kubelet/device-plugins";
+
+// What the ids of a GPU's devices begin with.
+struct DeviceNames {
+  model::GpuUuid uuid;
+  std::string node;      // "nvidia0", as GKE names it; "" if it is not known
+  bool has_mig = false;  // it has MIG instances
+};
+
+bool has_mig_instances(const sys::Host& host, std::uint32_t minor) {
+  const auto names = host.list(fmt::format("/proc/driver/nvidia/capabilities/gpu{}/mig", minor));
+  return names.ok() && std::any_of(names->begin(), names->end(),
+                                   [](const std::string& name) { return name.starts_with("gi"); });
+}
+
+DeviceNames names_of(const sys::Host& host, const model::PciAddress& gpu) {
+  DeviceNames names{.uuid = known_uuid(host, gpu)};
+  const auto gpus = procfs::read_gpus(host);
+  if (!gpus.ok()) return names;
+  for (const auto& entry : *gpus) {
+    const auto& known = entry.information.gpu;
+    if (known.pci != gpu || !known.minor) continue;
+    names.node = fmt::format("nvidia{}", *known.minor);
+    names.has_mig = has_mig_instances(host, *known.minor);
+  }
+  return names;
+}
+
+// Ids: "GPU-...", "GPU-...::3"; of GKE "nvidia0", "nvidia0/vgpu1"; "MIG-...". The driver's files do
+// not say on which GPU a MIG instance is, so it counts for every GPU that has instances.
+bool is_of(const std::string& id, const DeviceNames& names) {
+  if (!names.uuid.text.empty() && id.starts_with(names.uuid.text)) return true;
+  if (names.has_mig && id.starts_with("MIG-")) return true;
+  return !names.node.empty() && (id == names.node || id.starts_with(names.node + "/"));
+}
+
+void add_shares(daemon::Client& daemon, const model::GpuUuid& uuid, std::vector<std::string>& all) {
+  const auto shares = daemon.list();
+  if (!shares.ok()) return;
+  for (const auto& state : *shares) {
+    const auto on_gpu = [&](const daemon::GpuState& gpu) { return gpu.uuid == uuid; };
+    if (std::any_of(state.gpus.begin(), state.gpus.end(), on_gpu))
+      all.push_back(fmt::format("share {}", state.share.name));
+  }
+}
+
+void add_grants(const sys::Host& host, const DeviceNames& names, std::vector<std::string>& all) {
+  const auto granted = grants::list(host);
+  if (!granted.ok()) return;
+  for (const auto& written : *granted) {
+    const auto& grant = written.grant;
+    const bool device = std::any_of(grant.devices.begin(), grant.devices.end(),
+                                    [&](const auto& id) { return is_of(id, names); });
+    const auto on_gpu = [&](const model::GpuShare& one) { return one.uuid == names.uuid; };
+    const bool part =
+        grant.share && std::any_of(grant.share->parts.begin(), grant.share->parts.end(), on_gpu);
+    if (device || part)
+      all.push_back("pod " + (grant.pod.name.empty() ? grant.pod.uid : to_string(grant.pod)));
+  }
+}
+
+// Pods that ended while no agent ran may still be in it: the kubelet removes them late.
+void add_checkpoint(const sys::Host& host, const DeviceNames& names,
+                    std::vector<std::string>& all) {
+  const auto checkpoint = kubelet::read_checkpoint(host.outside(kPluginDirectory));
+  if (!checkpoint.ok()) return;
+  for (const auto& holder : checkpoint->holders) {
+    if (std::any_of(holder.ids.begin(), holder.ids.end(),
+                    [&](const auto& id) { return is_of(id, names); }))
+      all.push_back(fmt::format("pod {} (container {})", holder.pod.uid, holder.container));
+  }
+}
+
+// A program in a pod is not the machine's own service, whatever its name is.
+bool yields(const device_users::DeviceUser& user, std::span<const std::string> yielding) {
+  return user.pod_uid.empty() &&
+         std::any_of(yielding.begin(), yielding.end(), [&](const std::string& name) {
+           return name == kAnyProgram || name == user.command;
+         });
+}
+
+}  // namespace
+
+model::GpuUuid known_uuid(const sys::Host& host, const model::PciAddress& gpu) {
+  if (const auto gpus = procfs::read_gpus(host); gpus.ok()) {
+    for (const auto& entry : *gpus) {
+      const auto& known = entry.information.gpu;
+      if (known.pci == gpu && !known.uuid.text.empty()) return known.uuid;
+    }
+  }
+  const auto ledger = ownership::OwnershipStore::peek(host);
+  const auto* known = ledger.ok() ? ledger->find(gpu) : nullptr;
+  return known == nullptr ? model::GpuUuid{} : known->uuid;
+}
+
+Result<std::vector<std::string>> processes_and_shares(const sys::Host& host,
+                                                      const model::PciAddress& gpu,
+                                                      std::span<const std::string> yielding) {
+  GANTRY_TRY(const auto users, device_users::find_users(host, gpu));
+  auto daemon = daemon::Client::connect(host);  // unless it runs, there are no shares
+  const auto daemon_pid = daemon.ok() ? daemon->daemon_pid() : 0;
+  std::vector<std::string> all;
+  for (const auto& user : users) {
+    // The share daemon's NVML process ends before the act: see QuietShareDaemon.
+    const bool of_daemon = daemon_pid > 0 && user.parent == static_cast<std::uint32_t>(daemon_pid);
+    if (!of_daemon && !yields(user, yielding)) all.push_back(describe(user));
+  }
+  if (daemon.ok()) add_shares(*daemon, known_uuid(host, gpu), all);
+  return all;
+}
+
+Result<ownership::GpuUsage> local_usage(const sys::Host& host, const model::PciAddress& gpu,
+                                        std::span<const std::string> yielding) {
+  GANTRY_TRY(auto holders, processes_and_shares(host, gpu, yielding));
+  const auto names = names_of(host, gpu);
+  add_grants(host, names, holders);
+  add_checkpoint(host, names, holders);
+  return ownership::GpuUsage{.withdrawn = true, .holders = std::move(holders)};
+}
+
+}  // namespace gantry::owner_lease

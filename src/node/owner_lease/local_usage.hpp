@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/host.hpp"
+#include "gpu/model/pci_address.hpp"
+#include "gpu/ownership/ownership_store.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gantry::owner_lease {
+
+// What the machine itself says about the users of a GPU: processes with its device nodes open,
+// shares, grants of pods, and the kubelet's checkpoint. May block for seconds: never call it on the
+// agent's loop.
+//
+// `withdrawn` is true: without an agent the kubelet gives the GPU to no new pod. What an old pod
+// has is in the checkpoint. Processes of the programs in `yielding` do not count: see LeaseOptions.
+Result<ownership::GpuUsage> local_usage(const sys::Host& host, const model::PciAddress& gpu,
+                                        std::span<const std::string> yielding = {});
+
+// The UUID of a GPU, from the driver or else from the ledger; empty if neither knows it.
+model::GpuUuid known_uuid(const sys::Host& host, const model::PciAddress& gpu);
+
+// The parts that an agent does not know from its own work: processes and named shares.
+Result<std::vector<std::string>> processes_and_shares(const sys::Host& host,
+                                                      const model::PciAddress& gpu,
+                                                      std::span<const std::string> yielding = {});
+
+}  // namespace gantry::owner_lease

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vm/vfio/holders.hpp"
+
+#include "base/core/printable.hpp"
+#include "base/core/text.hpp"
+#include "gpu/device_users/node_search.hpp"
+#include "gpu/nvml_child/cgroup.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::vfio {
+namespace {
+
+constexpr std::size_t kShownCommand = 80;
+constexpr std::size_t kSmallFile = 65536;
+constexpr std::string_view kPodLogs = "/var/log/pods";
+
+std::string process_file(std::uint32_t pid, std::string_view name) {
+  return fmt::format("/proc/{}/{}", pid, name);
+}
+
+std::string read_command(const sys::Host& host, std::uint32_t pid, const std::string& name) {
+  const auto text = host.read(process_file(pid, "cmdline"), kSmallFile);
+  std::string command = text.ok() ? *text : "";
+  while (!command.empty() && command.back() == '\0') command.pop_back();
+  std::replace(command.begin(), command.end(), '\0', ' ');
+  if (command.empty()) return name;
+  if (command.size() > kShownCommand) command = command.substr(0, kShownCommand - 3) + "...";
+  return command;
+}
+
+// The kubelet names a pod's log directory NAMESPACE_NAME_UID.
+std::string pod_name(const sys::Host& host, const std::string& uid) {
+  const auto names = host.list(kPodLogs);
+  if (!names.ok()) return uid;
+  for (const auto& name : *names) {
+    const auto parts = split(name, '_');
+    if (parts.size() == 3 && parts[2] == uid) return fmt::format("{}/{}", parts[0], parts[1]);
+  }
+  return uid;
+}
+
+// "0::/system.slice/nvidia-dcgm.service" -> "nvidia-dcgm.service"
+std::string unit_of(std::string_view cgroup) {
+  for (const auto line : lines(cgroup)) {
+    const auto name = line.substr(line.rfind('/') + 1);
+    if (contains(line, "/system.slice/") && name.ends_with(".service")) return std::string(name);
+  }
+  return "";
+}
+
+Holder describe_process(const sys::Host& host, std::uint32_t pid) {
+  Holder holder{.pid = pid};
+  holder.name = host.read_value(process_file(pid, "comm")).value_or("");
+  holder.command = read_command(host, pid, holder.name);
+  const auto cgroup = host.read(process_file(pid, "cgroup"), kSmallFile).value_or("");
+  const auto owner = nvml_child::parse_cgroup_owner(cgroup);
+  if (!owner.pod_uid.empty()) holder.pod = pod_name(host, owner.pod_uid);
+  holder.unit = unit_of(cgroup);
+  return holder;
+}
+
+std::vector<std::uint32_t> processes(const sys::Host& host) {
+  std::vector<std::uint32_t> pids;
+  const auto names = host.list("/proc");
+  if (!names.ok()) return pids;
+  for (const auto& name : *names) {
+    const auto pid = parse_u64(name);
+    if (pid && *pid > 0 && *pid <= UINT32_MAX) pids.push_back(static_cast<std::uint32_t>(*pid));
+  }
+  std::sort(pids.begin(), pids.end());
+  return pids;
+}
+
+}  // namespace
+
+std::string describe(const Holder& holder) {
+  return fmt::format("pid {} ({}){}{} has {} open", holder.pid, printable(holder.command),
+                     holder.pod.empty() ? "" : " of pod ", holder.pod, holder.node);
+}
+
+std::vector<Holder> find_holders(const sys::Host& host, std::span<const std::string> nodes) {
+  std::vector<Holder> holders;
+  if (nodes.empty()) return holders;
+  const device_users::NodeSearch search(host, nodes);
+  for (const auto pid : processes(host)) {
+    const auto used = search.used_by(pid);
+    if (!used.ok() || used->empty()) continue;
+    auto holder = describe_process(host, pid);
+    for (const auto& node : *used) {
+      holder.node = node;
+      holders.push_back(holder);
+    }
+  }
+  return holders;
+}
+
+bool has_stuck_writer(const sys::Host& host) {
+  for (const auto pid : processes(host)) {
+    const auto stat = host.read(process_file(pid, "stat"), kSmallFile);
+    if (!stat.ok()) continue;
+    // "4711 (gantry) D 1 ...": the name may contain any character, so its end is the last ")".
+    const auto begin = stat->find('(');
+    const auto end = stat->rfind(") ");
+    if (begin == std::string::npos || end == std::string::npos || end < begin) continue;
+    const auto name = std::string_view(*stat).substr(begin + 1, end - begin - 1);
+    if (name.starts_with("gantry") && stat->substr(end + 2, 1) == "D") return true;
+  }
+  return false;
+}
+
+}  // namespace gantry::vfio

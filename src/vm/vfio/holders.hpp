@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes that have a device node open. A GPU that a process has open cannot leave its
+// driver: the unbind would wait in the kernel.
+#pragma once
+
+#include "base/sys/host.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gantry::vfio {
+
+struct Holder {
+  std::uint32_t pid = 0;
+  std::string name;     // /proc/PID/comm, at most 15 characters
+  std::string command;  // its arguments, shortened; its name if it shows none
+  std::string node;     // "/dev/nvidia0"
+  std::string pod;      // "namespace/name", or the pod's UID if its name is unknown; "" if no pod
+  std::string unit;     // "nvidia-dcgm.service"; "" if it is not a service
+  bool operator==(const Holder&) const = default;
+};
+
+// "pid 4711 (python3 train.py) of pod default/train has /dev/nvidia0 open"
+std::string describe(const Holder& holder);
+
+// All holders of any of these nodes, by pid: open descriptors and mappings. A process with several
+// of the nodes is there once for each. A process that another user owns is seen only by root.
+std::vector<Holder> find_holders(const sys::Host& host, std::span<const std::string> nodes);
+
+// Returns true if a process of Gantry waits in the kernel and cannot be killed: a write that did
+// not return in time is still under way.
+bool has_stuck_writer(const sys::Host& host);
+
+}  // namespace gantry::vfio

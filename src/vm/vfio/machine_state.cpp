@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vm/vfio/machine_state.hpp"
+
+#include "base/core/text.hpp"
+#include "gpu/procfs/gpus.hpp"
+#include "gpu/procfs/mig.hpp"
+#include "vm/pci/read_bus.hpp"
+#include "vm/vfio/journal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace gantry::vfio {
+namespace {
+
+constexpr std::size_t kCpuinfoLimit = std::size_t{32} << 20;
+constexpr std::size_t kAliasLimit = std::size_t{32} << 20;
+constexpr std::size_t kInterruptsLimit = std::size_t{64} << 20;  // a number for each CPU and line
+
+Iommu read_iommu(const sys::Host& host) {
+  Iommu iommu;
+  const auto units = host.list("/sys/class/iommu");
+  iommu.active = units.ok() && !units->empty();
+  const std::string tables = "/sys/firmware/acpi/tables";
+  iommu.firmware_table = host.exists(tables + "/DMAR") || host.exists(tables + "/IVRS");
+  const auto cpuinfo = host.read("/proc/cpuinfo", kCpuinfoLimit).value_or("");
+  iommu.guest = is_virtual_machine(cpuinfo);
+  iommu.amd = contains(cpuinfo, "AuthenticAMD");
+  iommu.disabled_by = find_disabling_parameter(host.read("/proc/cmdline").value_or(""));
+  iommu.interrupts = parse_interrupts(host.read("/proc/interrupts", kInterruptsLimit).value_or(""));
+  const auto unsafe =
+      host.read_value("/sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts");
+  iommu.unsafe_interrupts = unsafe == "Y";
+  return iommu;
+}
+
+std::vector<DriverGpu> read_driver_gpus(const sys::Host& host) {
+  std::vector<DriverGpu> gpus;
+  const auto entries = procfs::read_gpus(host);
+  if (!entries.ok()) return gpus;  // the driver is not loaded
+  for (const auto& entry : *entries) {
+    const auto& gpu = entry.information.gpu;
+    DriverGpu found{.address = gpu.pci, .uuid = gpu.uuid.text, .minor = {}};
+    if (gpu.minor) {
+      found.minor = static_cast<std::uint32_t>(*gpu.minor);
+      found.has_mig_instances = procfs::has_mig_instances(host, *found.minor);
+    }
+    gpus.push_back(std::move(found));
+  }
+  return gpus;
+}
+
+std::optional<bool> find_vfio_module(const sys::Host& host, const std::string& modules) {
+  if (host.exists("/sys/module/vfio_pci") || host.exists("/sys/bus/pci/drivers/vfio-pci"))
+    return true;
+  const auto names = host.read(modules + "/modules.dep", kAliasLimit);
+  if (!names.ok()) return std::nullopt;
+  const auto builtin = host.read(modules + "/modules.builtin", kAliasLimit).value_or("");
+  return contains(*names, "/vfio-pci.ko") || contains(builtin, "/vfio-pci.ko");
+}
+
+}  // namespace
+
+const DriverGpu* MachineState::driver_gpu(const model::PciAddress& address) const {
+  for (const auto& gpu : gpus) {
+    if (gpu.address == address) return &gpu;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> device_nodes(const MachineState& state, const pci::Function& function) {
+  std::vector<std::string> nodes;
+  if (pci::is_vfio_driver(function.driver)) {
+    if (function.iommu_group) nodes.push_back(fmt::format("/dev/vfio/{}", *function.iommu_group));
+    if (!function.vfio_device.empty())
+      nodes.push_back(fmt::format("/dev/vfio/devices/{}", function.vfio_device));
+    return nodes;
+  }
+  const auto* gpu = state.driver_gpu(function.address);
+  if (gpu != nullptr && gpu->minor) nodes.push_back(fmt::format("/dev/nvidia{}", *gpu->minor));
+  for (const auto& name : function.drm_nodes) nodes.push_back(fmt::format("/dev/dri/{}", name));
+  // The unbind of a sound function waits for the programs that have it open, too.
+  for (const auto& name : function.sound_nodes) nodes.push_back(fmt::format("/dev/snd/{}", name));
+  return nodes;
+}
+
+Result<MachineState> read_machine_state(const sys::Host& host) {
+  MachineState state;
+  GANTRY_TRY(state.bus, pci::read_bus(host));
+  state.iommu = read_iommu(host);
+  state.gpus = read_driver_gpus(host);
+  const auto release = host.read_value("/proc/sys/kernel/osrelease").value_or("");
+  const auto modules = fmt::format("/lib/modules/{}", release);
+  state.aliases =
+      parse_vfio_aliases(host.read(modules + "/modules.alias", kAliasLimit).value_or(""));
+  state.has_vfio_module = find_vfio_module(host, modules);
+  std::vector<std::string> nodes;
+  for (const auto& function : state.bus.functions) {
+    if (!function.is_nvidia()) continue;
+    for (auto& node : device_nodes(state, function)) nodes.push_back(std::move(node));
+  }
+  state.holders = find_holders(host, nodes);
+  GANTRY_TRY(const auto journals, read_journals(host));
+  for (const auto& journal : journals) {
+    UnfinishedWork work{.kind = journal.kind, .functions = {}, .stuck = journal.stuck};
+    for (const auto& move : journal.moves) work.functions.push_back(move.address);
+    state.unfinished.push_back(std::move(work));
+  }
+  return state;
+}
+
+InterruptRemapping parse_interrupts(std::string_view proc_interrupts) {
+  // With remapping the kernel names its interrupt chips "IR-IO-APIC" and "IR-PCI-MSI".
+  if (contains(proc_interrupts, " IR-")) return InterruptRemapping::On;
+  const bool known = contains(proc_interrupts, " IO-APIC") || contains(proc_interrupts, " PCI-MSI");
+  return known ? InterruptRemapping::Off : InterruptRemapping::Unknown;
+}
+
+std::string find_disabling_parameter(std::string_view cmdline) {
+  constexpr std::array<std::string_view, 4> kOff = {"intel_iommu=off", "amd_iommu=off", "iommu=off",
+                                                    "iommu=soft"};
+  for (const auto word : split(trim(cmdline), ' ')) {
+    if (std::find(kOff.begin(), kOff.end(), word) != kOff.end()) return std::string(word);
+  }
+  return "";
+}
+
+bool is_virtual_machine(std::string_view cpuinfo) {
+  for (const auto line : lines(cpuinfo)) {
+    if (!line.starts_with("flags")) continue;
+    const auto flags = split(line, ' ');
+    return std::find(flags.begin(), flags.end(), "hypervisor") != flags.end();
+  }
+  return false;
+}
+
+Result<model::PciAddress> find_gpu(const MachineState& state, std::string_view name) {
+  const auto help = "`gantry vfio list` shows all of them";
+  if (const auto address = model::PciAddress::parse(name)) {
+    const auto* function = state.bus.find(*address);
+    if (function == nullptr) {
+      return Error(Errc::NotFound, fmt::format("{} is not on the PCI bus", address->sysfs()))
+          .advise(help);
+    }
+    if (function->is_gpu() || function->is_nvswitch()) return *address;
+    return Error(Errc::Invalid,
+                 fmt::format("{} is not an NVIDIA GPU but {} {}", address->sysfs(),
+                             pci::to_string(function->kind()), pci::to_string(function->id)))
+        .advise(help);
+  }
+  for (const auto& gpu : state.gpus) {
+    if (!gpu.uuid.empty() && gpu.uuid == name) return gpu.address;
+  }
+  if (const auto index = parse_u64(name); index && *index < state.gpus.size())
+    return state.gpus[*index].address;
+  return Error(Errc::NotFound, fmt::format("there is no GPU {}", name)).advise(help);
+}
+
+}  // namespace gantry::vfio

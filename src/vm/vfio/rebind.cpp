@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vm/vfio/rebind.hpp"
+
+#include "vm/vfio/rebind_steps_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::vfio {
+namespace {
+
+bool is_stuck(const Journal& journal, const Step& step, const FunctionMove* move) {
+  const auto has = [&](const model::PciAddress& address) {
+    return std::find(journal.stuck.begin(), journal.stuck.end(), address) != journal.stuck.end();
+  };
+  if (step.kind == StepKind::PersistenceOff) return has(journal.persistence[step.index]);
+  return move != nullptr && has(move->address);
+}
+
+Error stuck_in_kernel(const Journal& journal, const Step& step, const FunctionMove& move,
+                      const Error& error) {
+  return Error(Errc::Timeout,
+               fmt::format("{} is stuck in the kernel: to {} did not return ({}); a reboot is "
+                           "needed unless the process that uses it ends, and until then Gantry "
+                           "leaves this GPU alone",
+                           move.address.sysfs(), describe(journal, step), error.cause()))
+      .advise("when its users have ended: gantry vfio recover; otherwise: sudo reboot");
+}
+
+Status save(const Journal& journal, const Effects& effects) {
+  return effects.save(journal_path(journal), to_json(journal)).in("writing the journal");
+}
+
+// What went wrong on the way back, one sentence each. Functions that a write is stuck in are left
+// alone: every further write to them would wait for the first.
+std::vector<std::string> undo_all(StepRunner& runner, Journal& journal, const Effects& effects) {
+  std::vector<std::string> failures;
+  const auto steps = steps_of(journal);
+  for (std::size_t k = std::min(journal.step + 1, steps.size()); k-- > 0;) {
+    const auto* move = runner.move_of(steps[k]);
+    if (is_stuck(journal, steps[k], move)) continue;
+    const auto undone = runner.undo(steps[k]);
+    if (undone.ok()) continue;
+    if (undone.error().code() == Errc::Timeout && move != nullptr) {
+      journal.stuck.push_back(move->address);
+      failures.push_back(stuck_in_kernel(journal, steps[k], *move, undone.error()).text());
+      static_cast<void>(save(journal, effects).ok());  // the failure itself is reported
+      continue;
+    }
+    // A function that has gone cannot be given back, and nothing of it is left to repeat. ENODEV
+    // alone does not mean that: a driver may have refused a card that is still there.
+    if (move != nullptr && runner.has_gone(*move)) {
+      runner.notes.push_back(undone.error().text());
+      continue;
+    }
+    failures.push_back(undone.error().text());
+  }
+  return failures;
+}
+
+// The journal stays only if `recover` has something left to do.
+void close_journal(const Journal& journal, const Effects& effects,
+                   std::vector<std::string>& failures) {
+  if (!failures.empty() || !journal.stuck.empty()) return;
+  const auto removed = effects.remove(journal_path(journal));
+  if (!removed.ok()) failures.push_back(removed.error().text());
+}
+
+// The code tells the caller how it ended: Internal or Timeout if something is left in between, any
+// other one if the functions are as they were.
+Error with_failures(const Error& first, const std::vector<std::string>& failures, bool in_between) {
+  auto text = first.cause();
+  if (!failures.empty()) {
+    text += fmt::format("; taking it back failed too: {}", fmt::join(failures, "; "));
+  }
+  auto code = first.code();
+  if (in_between && code != Errc::Timeout) code = Errc::Internal;
+  if (!in_between && (code == Errc::Internal || code == Errc::Timeout)) code = Errc::Denied;
+  Error error(code, std::move(text));
+  if (in_between && code == Errc::Internal) return std::move(error).advise("gantry vfio recover");
+  return std::move(error).advise(first.remedy());
+}
+
+// Turns round after `error` in the step journal.step.
+Error turn_back(StepRunner& runner, Journal& journal, const Effects& effects, const Error& error) {
+  journal.backwards = true;
+  static_cast<void>(save(journal, effects).ok());  // a full disk must not stop the way back
+  auto failures = undo_all(runner, journal, effects);
+  close_journal(journal, effects, failures);
+  const bool in_between = !failures.empty() || !journal.stuck.empty();
+  for (auto& note : runner.notes) failures.push_back(std::move(note));
+  return with_failures(error, failures, in_between);
+}
+
+}  // namespace
+
+Result<RebindResult> go_forward(const sys::Host& host, Journal& journal, const Effects& effects) {
+  StepRunner runner(host, journal, effects);
+  const auto steps = steps_of(journal);
+  for (std::size_t k = journal.step; k < steps.size(); ++k) {
+    journal.step = k;
+    if (auto saved = save(journal, effects); !saved.ok()) {
+      if (k == 0) return with_failures(Error(saved.error()).in("nothing was changed"), {}, false);
+      journal.step = k - 1;  // this step was not begun
+      return turn_back(runner, journal, effects, saved.error());
+    }
+    auto done = runner.execute(steps[k]);
+    if (done.ok()) continue;
+    const auto* move = runner.move_of(steps[k]);
+    if (done.error().code() == Errc::Timeout && move != nullptr) {
+      journal.stuck.push_back(move->address);
+      const auto error = stuck_in_kernel(journal, steps[k], *move, done.error());
+      return turn_back(runner, journal, effects, error);
+    }
+    return turn_back(runner, journal, effects, Error(done.error()).in(describe(journal, steps[k])));
+  }
+  return RebindResult{.notes = std::move(runner.notes)};
+}
+
+Result<RebindResult> go_back(const sys::Host& host, Journal& journal, const Effects& effects) {
+  StepRunner runner(host, journal, effects);
+  journal.backwards = true;
+  // A full disk must not stop the way back: after a crash, the old journal leads here again.
+  static_cast<void>(save(journal, effects).ok());
+  auto failures = undo_all(runner, journal, effects);
+  close_journal(journal, effects, failures);
+  if (failures.empty()) return RebindResult{.notes = std::move(runner.notes)};
+  return Error(Errc::Internal,
+               fmt::format("taking back the {} of {} failed: {}", journal.kind,
+                           journal.targets.front().sysfs(), fmt::join(failures, "; ")));
+}
+
+bool is_past_unbind(const Journal& journal) {
+  const auto steps = steps_of(journal);
+  const auto bind = std::find_if(steps.begin(), steps.end(),
+                                 [](const Step& step) { return step.kind == StepKind::Bind; });
+  return bind != steps.end() && static_cast<std::ptrdiff_t>(journal.step) >= bind - steps.begin();
+}
+
+}  // namespace gantry::vfio

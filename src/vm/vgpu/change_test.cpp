@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vm/vgpu/change.hpp"
+
+#include "vm/vgpu/vgpu_machine_for_test.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <cerrno>
+#include <fstream>
+
+namespace gantry::vgpu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+std::string text_of(const Result<ChangeReport>& report) {
+  return report.ok() ? "done" : report.error().text();
+}
+
+bool interrupted(VgpuMachine& machine) {
+  return read_journal(machine.host())->has_value();
+}
+
+TEST(Apply, CreatesOnEachFramework) {
+  for (const auto& [name, type] :
+       {std::pair{"vgpu-t4", "T4-4Q"}, {"vgpu-a10", "A10-4Q"}, {"vgpu-l40s", "L40S-8Q"}}) {
+    VgpuMachine machine(name);
+    const std::vector<Wanted> wanted{{first_gpu(), {{type, 2}}}, {second_gpu(), {{type, 1}}}};
+    const auto done = apply(machine.host(), wanted, machine.actions());
+    ASSERT_EQ(text_of(done), "done") << name;
+    EXPECT_EQ(types_of(machine.gpus()), fmt::format("{0} {0}|{0}", type));
+    EXPECT_TRUE(is_applied(machine.gpus(), wanted));
+    EXPECT_EQ(read_intent(machine.host())->vgpus.size(), 3U);
+    EXPECT_FALSE(interrupted(machine));
+    const auto again = apply(machine.host(), wanted, machine.actions());
+    EXPECT_THAT(again->steps, IsEmpty()) << "it is there already";
+    EXPECT_EQ(machine.acts(), 0);
+  }
+}
+
+TEST(Apply, ReplacesSizesAndMixesThem) {
+  VgpuMachine machine("vgpu-a10");
+  ASSERT_EQ(text_of(apply(machine.host(), {{first_gpu(), {{"A10-4Q", 6}}}}, machine.actions())),
+            "done");
+  const std::vector<Wanted> wanted{{first_gpu(), {{"A10-12Q", 1}, {"A10-4Q", 2}}}};
+  ASSERT_EQ(text_of(apply(machine.host(), wanted, machine.actions())), "done");
+  EXPECT_EQ(types_of(machine.gpus()), "A10-12Q A10-4Q A10-4Q|");
+  const auto full =
+      apply(machine.host(), {{first_gpu(), {{"A10-12Q", 1}, {"A10-4Q", 3}}}}, machine.actions());
+  EXPECT_THAT(text_of(full), HasSubstr("1 A10-12Q, 3 A10-4Q together"));
+  EXPECT_EQ(machine.acts(), 0) << "a third has no place, though 4 GiB are free";
+}
+
+TEST(Apply, WithDryRunChangesNothing) {
+  VgpuMachine machine("vgpu-a10");
+  const auto report =
+      apply(machine.host(), {{first_gpu(), {{"A10-4Q", 1}}}}, machine.actions(), {.dry_run = true});
+  ASSERT_EQ(text_of(report), "done");
+  EXPECT_EQ(report->steps.size(), 1U);
+  EXPECT_THAT(report->notes.front(), HasSubstr("when the virtual functions are enabled"));
+  EXPECT_EQ(machine.acts(), 0);
+  EXPECT_FALSE(machine.host().exists(kStateDirectory));
+}
+
+TEST(Restore, BringsEverythingBackAfterAReboot) {
+  for (const auto& [name, type] :
+       {std::pair{"vgpu-t4", "T4-4Q"}, {"vgpu-a10", "A10-4Q"}, {"vgpu-l40s", "L40S-8Q"}}) {
+    VgpuMachine machine(name);
+    ASSERT_EQ(text_of(apply(machine.host(), {{first_gpu(), {{type, 2}}}}, machine.actions())),
+              "done");
+    const auto before = machine.gpus();
+    machine.reboot();
+    EXPECT_EQ(types_of(machine.gpus()), "|");
+    ASSERT_EQ(text_of(restore(machine.host(), machine.actions())), "done") << name;
+    const auto after = machine.gpus();
+    ASSERT_EQ(after[0].vgpus.size(), 2U);
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(spec_of(after[0].vgpus[i]), spec_of(before[0].vgpus[i])) << "the same UUIDs";
+    }
+  }
+}
+
+TEST(Restore, DoesNothingWhereNothingWasStored) {
+  VgpuMachine machine("vgpu-t4");
+  const auto report = restore(machine.host(), machine.actions());
+  ASSERT_EQ(text_of(report), "done");
+  EXPECT_THAT(report->steps, IsEmpty());
+}
+
+TEST(Remove, TakesAVgpuFromTheIntent) {
+  VgpuMachine machine("vgpu-l40s");
+  const Addition addition{.gpu = first_gpu(), .type = "L40S-8Q", .count = 2};
+  ASSERT_EQ(text_of(create(machine.host(), addition, machine.actions())), "done");
+  ASSERT_EQ(text_of(remove(machine.host(), {"0000:3b:00.4"}, machine.actions())), "done");
+  EXPECT_EQ(types_of(machine.gpus()), "L40S-8Q|");
+  machine.reboot();
+  ASSERT_EQ(text_of(restore(machine.host(), machine.actions())), "done");
+  EXPECT_EQ(machine.gpus()[0].vgpus[0].id(), "0000:3b:00.5");
+}
+
+TEST(Remove, OfAVgpuInUseIsRefusedBeforeAnythingIsWritten) {
+  VgpuMachine machine("vgpu-t4");
+  const Addition addition{.gpu = first_gpu(), .type = "T4-8Q", .count = 2};
+  ASSERT_EQ(text_of(create(machine.host(), addition, machine.actions())), "done");
+  const auto vgpus = machine.gpus()[0].vgpus;
+  machine.hold(vgpus[1], 4711);
+  const auto report = remove(machine.host(), {vgpus[0].uuid, vgpus[1].uuid}, machine.actions());
+  EXPECT_THAT(text_of(report), HasSubstr("in use by process 4711"));
+  EXPECT_EQ(machine.acts(), 0);
+  EXPECT_EQ(machine.gpus()[0].vgpus.size(), 2U);
+}
+
+// The process opened the node between our look and our write.
+TEST(Apply, PutsBackWhatItRemovedWhenTheKernelRefuses) {
+  for (const auto& [name, small, large] : {std::tuple{"vgpu-t4", "T4-4Q", "T4-8Q"},
+                                           {"vgpu-a10", "A10-4Q", "A10-8Q"},
+                                           {"vgpu-l40s", "L40S-8Q", "L40S-16Q"}}) {
+    VgpuMachine machine(name);
+    ASSERT_EQ(text_of(apply(machine.host(), {{first_gpu(), {{small, 3}}}}, machine.actions())),
+              "done");
+    const auto before = machine.gpus()[0].vgpus;
+    int removals = 0;
+    machine.fault = [&](std::string_view path, std::string_view text) -> Status {
+      const bool removal = path.ends_with("/remove") || text == "0";
+      if (removal && ++removals == 3) return Error::sys(EBUSY, "write");
+      return {};
+    };
+    const auto report = apply(machine.host(), {{first_gpu(), {{large, 1}}}}, machine.actions());
+    EXPECT_THAT(text_of(report), AllOf(HasSubstr("all is as it was before"),
+                                       HasSubstr("a virtual machine uses it")));
+    machine.fault = nullptr;
+    const auto after = machine.gpus()[0].vgpus;
+    ASSERT_EQ(after.size(), 3U) << name;
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(spec_of(after[i]), spec_of(before[i]));
+    EXPECT_EQ(read_intent(machine.host())->vgpus.size(), 3U);
+    EXPECT_FALSE(interrupted(machine));
+  }
+}
+
+TEST(Apply, ThatCannotBeUndoneSaysHowToMendIt) {
+  VgpuMachine machine("vgpu-a10");
+  ASSERT_EQ(text_of(apply(machine.host(), {{first_gpu(), {{"A10-4Q", 2}}}}, machine.actions())),
+            "done");
+  machine.fault = [&](std::string_view path, std::string_view) -> Status {
+    return path.ends_with("/create") ? Status(Error::sys(EIO, "write")) : Status();
+  };
+  const auto report = apply(machine.host(), {{first_gpu(), {{"A10-8Q", 1}}}}, machine.actions());
+  EXPECT_THAT(text_of(report), AllOf(HasSubstr("could not be undone"), HasSubstr("nvidia-vgpud"),
+                                     HasSubstr("gantry vgpu apply --restore")));
+  EXPECT_TRUE(interrupted(machine));
+  machine.fault = nullptr;
+  const auto refused =
+      create(machine.host(), {.gpu = first_gpu(), .type = "A10-4Q"}, machine.actions());
+  EXPECT_THAT(text_of(refused), HasSubstr("was interrupted"));
+  ASSERT_EQ(text_of(restore(machine.host(), machine.actions())), "done");
+  EXPECT_EQ(types_of(machine.gpus()), "A10-8Q|");
+  EXPECT_FALSE(interrupted(machine));
+}
+
+TEST(Apply, DoesNotRemoveTheVgpuOfAnotherProgram) {
+  VgpuMachine machine("vgpu-l40s");
+  machine.fault = [&](std::string_view path, std::string_view text) -> Status {
+    return path.ends_with("current_vgpu_type") && text != "0" ? Status(Error::sys(EBUSY, "write"))
+                                                              : Status();
+  };
+  const auto report = apply(machine.host(), {{first_gpu(), {{"L40S-8Q", 1}}}}, machine.actions());
+  EXPECT_THAT(text_of(report), HasSubstr("already has a vGPU"));
+  EXPECT_THAT(machine.writes, Not(::testing::Contains(HasSubstr("current_vgpu_type 0"))));
+}
+
+TEST(Apply, DoesNotRemoveAnotherTypeFromItsVirtualFunction) {
+  VgpuMachine machine("vgpu-l40s");
+  auto actions = machine.actions();
+  const auto write = actions.write;
+  actions.write = [&](std::string_view path, std::string_view text) -> Status {
+    if (!path.ends_with("current_vgpu_type") || text != "1152") return write(path, text);
+    EXPECT_TRUE(write(path, "1153").ok());  // another program was faster
+    return Error::sys(EINVAL, "write");
+  };
+  ASSERT_FALSE(apply(machine.host(), {{first_gpu(), {{"L40S-8Q", 1}}}}, actions).ok());
+  EXPECT_EQ(machine.gpus()[0].vgpus.size(), 1U);
+  EXPECT_EQ(machine.gpus()[0].vgpus[0].type_id, "1153");
+}
+
+TEST(Apply, TellsHowManyVirtualFunctionsAppeared) {
+  VgpuMachine machine("vgpu-a10");
+  auto actions = machine.actions();
+  actions.enable_vfs = [](const model::PciAddress&, unsigned) { return Status(); };  // as 17.2
+  const auto report = apply(machine.host(), {{first_gpu(), {{"A10-4Q", 1}}}}, actions);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().code(), Errc::Timeout);
+  EXPECT_THAT(report.error().text(), HasSubstr("0 of 16 virtual functions of 0000:3b:00.0"));
+}
+
+TEST(Apply, AfterAWriteThatNeverReturnsIsUndone) {
+  VgpuMachine machine("vgpu-t4");
+  ASSERT_EQ(text_of(apply(machine.host(), {{first_gpu(), {{"T4-4Q", 1}}}}, machine.actions())),
+            "done");
+  machine.fault = [](std::string_view path, std::string_view) -> Status {
+    return path.ends_with("/remove") ? Status(Error(Errc::Timeout, "the kernel did not return"))
+                                     : Status();
+  };
+  const auto report = apply(machine.host(), {{first_gpu(), {{"T4-8Q", 1}}}}, machine.actions());
+  EXPECT_THAT(text_of(report), HasSubstr("the kernel waits for the virtual machine"));
+  EXPECT_EQ(types_of(machine.gpus()), "T4-4Q|");
+  EXPECT_FALSE(interrupted(machine));
+}
+
+TEST(Apply, ActsOnlyIfThePlanCouldBeStored) {
+  VgpuMachine machine("vgpu-t4");
+  auto actions = machine.actions();
+  actions.save = [](std::string_view, std::string_view) { return Error::sys(ENOSPC, "write"); };
+  const auto report = apply(machine.host(), {{first_gpu(), {{"T4-4Q", 1}}}}, actions);
+  EXPECT_THAT(text_of(report), AllOf(HasSubstr("storing the plan"), HasSubstr("No space left")));
+  EXPECT_THAT(machine.writes, IsEmpty());
+}
+
+TEST(Change, IsAloneOnTheMachine) {
+  VgpuMachine machine("vgpu-t4");
+  const auto lock = ChangeLock::take(machine.host());
+  ASSERT_TRUE(lock.ok());
+  const auto report = apply(machine.host(), {{first_gpu(), {}}}, machine.actions());
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().code(), Errc::Busy);
+  EXPECT_THAT(report.error().text(), HasSubstr("another gantry"));
+}
+
+TEST(State, ThatIsDamagedIsNotGuessed) {
+  VgpuMachine machine("vgpu-t4");
+  ASSERT_EQ(text_of(apply(machine.host(), {{first_gpu(), {{"T4-4Q", 1}}}}, machine.actions())),
+            "done");
+  std::ofstream(machine.path(kIntentPath)) << "{\"version\":1,\"vgpus\":[{\"gpu\":1}]}";
+  const auto report = restore(machine.host(), machine.actions());
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().code(), Errc::Corrupt);
+  EXPECT_THAT(report.error().text(), AllOf(HasSubstr("intent.json"), HasSubstr("sudo rm")));
+  std::ofstream(machine.path(kIntentPath)) << "{\"version\":2,\"vgpus\":[]}";
+  EXPECT_THAT(text_of(restore(machine.host(), machine.actions())),
+              AllOf(HasSubstr("newer gantry"), Not(HasSubstr("rm "))));
+}
+
+TEST(State, IsReadAsItWasWritten) {
+  const Intent intent{.vgpus = {{first_gpu(), second_gpu(), "A10-4Q", "nvidia-592",
+                                 "83b8f4f2-509f-382f-3c1e-e6bfe0fa1001"},
+                                {first_gpu(), first_gpu(), "L40S-8Q", "1152", ""}}};
+  EXPECT_EQ(*parse_intent(to_json(intent)), intent);
+  const Journal journal{.command = "apply",
+                        .gpus = {first_gpu()},
+                        .before = intent.vgpus,
+                        .after = {intent.vgpus[0]},
+                        .steps = {"remove \"x\""}};
+  EXPECT_EQ(*parse_journal(to_json(journal)), journal);
+  const KnownTypes types{{"10de:26b9", {{"1150", "NVIDIA L40S-4Q"}}}};
+  EXPECT_EQ(*parse_known_types(to_json(types)), types);
+  EXPECT_FALSE(parse_intent("{\"version\":1}").ok());
+  EXPECT_FALSE(parse_journal("[]").ok());
+}
+
+}  // namespace
+}  // namespace gantry::vgpu

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# gantry vgpu in its three forms: mediated devices on VFs, mediated devices on the GPU, and the vendor's VFIO.
+work=$(mktemp -d)
+
+json() { gantry vgpu list --gpu "$gpu" --json; }
+# values KEY: the values of one key, in order; our JSON has one member on a line
+values() { sed -n "s/^ *\"$1\": *\"\\{0,1\\}\\([^\",]*\\)\"\\{0,1\\},\\{0,1\\}\$/\\1/p"; }
+vgpus() { json | sed -n '/"vgpus"/,$p' | values "$1"; }
+count() { vgpus id | grep -c .; }
+change() { gantry vgpu "$@" -f "$work/vgpu.yaml"; }
+
+write_sets() {
+  cat >"$work/vgpu.yaml" <<END
+version: v1
+vgpu-configs:
+  default: [{devices: all, vgpu-devices: {}}]
+  small: [{devices: [$gpu], vgpu-devices: {$small: 3}}]
+  large: [{devices: [$gpu], vgpu-devices: {$large: 1}}]
+  mixed: [{devices: [$gpu], vgpu-devices: {$large: 1, $small: 1}}]
+  wrong: [{devices: [$gpu], vgpu-devices: {$small: 1, NONE-1Q: 1}}]
+END
+}
+
+# vgpu_create FRAMEWORK: one by one
+vgpu_create() {
+  local node
+  if [ "$1" != mdev ]; then
+    check_is "$1: VFs are off at first" vfs-off "$(json | values framework)"
+    check "$1: VFs are enabled to learn the types" refuses "has no vGPU type NONE-1Q" gantry vgpu create NONE-1Q --gpu "$gpu"
+    check_is "$1: every VF appeared" "$(json | values totalVfs)" "$(json | values enabledVfs)"
+  fi
+  check_is "$1: the framework is known" "$1" "$(json | values framework)"
+  small=$(gantry vgpu types --gpu "$gpu" | awk 'NR == 2 { print $2 }')
+  large=$(gantry vgpu types --gpu "$gpu" | awk 'NR == 3 { print $2 }')
+  check "$1: there are two types" test -n "$small" -a -n "$large"
+  check "$1: two can be created" gantry vgpu create "$small" --gpu "$gpu" --count 2
+  check_is "$1: they are there" 2 "$(count)"
+  node=$(vgpus node | head -n 1)
+  check "$1: a VFIO node appeared" test -c "$node"
+  check "$1: another size beside them is refused" refuses "one size" gantry vgpu create "$large" --gpu "$gpu"
+  check "$1: more than fit are refused" refuses "at most" gantry vgpu create "$small" --gpu "$gpu" --count 1000
+  check "$1: an unknown one is refused" refuses "there is no vGPU" gantry vgpu remove 00000000-0000-4000-8000-000000000000
+  [ "$1" = vfio ] || check "$1: a wrong UUID is refused" refuses "is not a UUID" gantry vgpu create "$small" --gpu "$gpu" --uuid 1234
+  check "$1: a process holds the first" hold_file "$node"
+  check "$1: it is not removed, and the process is named" refuses "in use by process" gantry vgpu remove --all --gpu "$gpu"
+  check_is "$1: and nothing else was" 2 "$(count)"
+  release_file
+}
+
+# vgpu_apply FRAMEWORK: sets of a file
+vgpu_apply() {
+  local kept
+  write_sets
+  kept=$(vgpus id | head -n 1)
+  check "$1: a set can be applied" change apply -c small
+  check_is "$1: three exist" 3 "$(count)"
+  check "$1: the first stayed" grep -qxF "$kept" <(vgpus id)
+  check "$1: assert agrees" change assert -c small
+  check "$1: assert of another set does not" refuses "not applied" change assert -c large
+  check "$1: a set with an unknown type is refused" refuses "has no vGPU type" change apply -c wrong
+  check_is "$1: and nothing was removed" 3 "$(count)"
+  check "$1: another size replaces them" change apply -c large
+  check_is "$1: one large one" "$large" "$(vgpus type)"
+  check "$1: nvidia-vgpu-dm agrees" nvidia-vgpu-dm assert -f "$work/vgpu.yaml" -c large
+  # Mixed sizes are switched on by nvidia-smi; here by a parameter of the simulated module.
+  printf '#!/bin/sh\necho 1 >/sys/module/nvidia_vgpu_vfio/parameters/mixed\n' >"$work/nvidia-smi"
+  chmod 755 "$work/nvidia-smi"
+  check "$1: mixed sizes" env PATH="$work:$PATH" gantry vgpu apply -f "$work/vgpu.yaml" -c mixed
+  check_is "$1: two sizes" "$(printf '%s\n' "$small" "$large" | sort)" "$(vgpus type | sort)"
+  echo 0 >/sys/module/nvidia_vgpu_vfio/parameters/mixed
+  check "$1: one size again" change apply -c large
+}
+
+# What a reboot does: the driver forgets.
+vgpu_restore() {
+  local device
+  if [ "$1" = vfio ]; then
+    put "$devices/$a10/sriov_numvfs" 0
+  else
+    for device in /sys/bus/mdev/devices/*; do put "$device/remove" 1; done
+  fi
+  check_is "$1: all are forgotten" 0 "$(count)"
+  check "$1: apply --restore creates them" gantry vgpu apply --restore
+  check_is "$1: the large one is back" "$large" "$(vgpus type)"
+  check "$1: all can be removed" gantry vgpu remove --all
+  check_is "$1: none is left" 0 "$(count)"
+}
+
+# kill -9 at every write of the state; the next change completes it
+vgpu_kill() {
+  local number=1 steps="rename,renameat,renameat2,unlink,unlinkat"
+  while
+    strace -o /dev/null -e "trace=$steps" -e "inject=$steps:signal=KILL:when=$number" \
+      gantry vgpu apply -f "$work/vgpu.yaml" -c small >/tmp/killed 2>&1
+    [ $? -eq 137 ]
+  do
+    check "$1: killed at write $number: restore completes it" gantry vgpu apply --restore
+    check "$1: the other set can be applied" change apply -c large
+    number=$((number + 1))
+  done
+  check "$1: apply was killed at $((number - 1)) writes, then it worked" test $number -gt 1
+  check "$1: the large one again" change apply -c large
+}
+
+rm -rf /var/lib/gantry/vgpu
+modprobe nvidia-vgpu-vfio
+gpu=0
+vgpu_create mdev-vf
+vgpu_apply mdev-vf
+vgpu_kill mdev-vf
+vgpu_restore mdev-vf
+put $devices/$a10/sriov_numvfs 0
+gpu=3
+vgpu_create mdev
+vgpu_apply mdev
+vgpu_restore mdev
+check "the driver can be loaded with the vendor's VFIO" load_driver vendor_vfio=1
+check "and its vGPU part" modprobe nvidia-vgpu-vfio framework=vendor
+gpu=0
+vgpu_create vfio
+vgpu_apply vfio
+vgpu_restore vfio
+[ "$(cat $devices/$a10/sriov_numvfs)" = 0 ] || put $devices/$a10/sriov_numvfs 0
+check "the driver can be loaded as before" load_driver
+rm -rf "$work" /var/lib/gantry/vgpu
