@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ranges>
 
 namespace gantry::vgpu {
 namespace {
@@ -50,7 +49,8 @@ Step undo_of(const Step& step) {
 std::vector<std::string> undo(const sys::Host& host, const std::vector<Step>& done,
                               const Actions& actions, const ChangeOptions& options) {
   std::vector<std::string> failed;
-  for (const auto& step : done | std::views::reverse) {
+  for (auto at = done.rbegin(); at != done.rend(); ++at) {
+    const auto& step = *at;
     if (step.kind != Step::Kind::Create && step.kind != Step::Kind::Remove) continue;
     // Another type on our virtual function is the vGPU of another program.
     if (step.kind == Step::Kind::Create && !vgpu_exists(host, step.vgpu)) continue;
