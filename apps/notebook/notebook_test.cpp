@@ -3,6 +3,7 @@
 
 #include "net/http/client.hpp"
 #include "support/machine.hpp"
+#include "support/paths.hpp"
 #include "support/tree.hpp"
 
 #include <arpa/inet.h>
@@ -81,8 +82,9 @@ class Running {
 };
 
 NotebookOptions on(const std::string& library) {
-  return {.run = {GANTRY_NOTEBOOK, "--job", "add", "--library", library},
-          .look = {GANTRY_NOTEBOOK, "--job", "look", "--library", library}};
+  const auto program = test::built("bin/gantry-notebook");
+  return {.run = {program, "--job", "add", "--library", library},
+          .look = {program, "--job", "look", "--library", library}};
 }
 
 TEST(Notebook, ShowsTheGpusAndAddsOnOne) {

@@ -140,16 +140,21 @@ TEST(Trainer, RunsOnTheDeviceThatIsNamed) {
 }
 
 TEST(Trainer, AGpuThatComputesNothingIsFoundOut) {
-  const Outcome result = run({.library = GANTRY_WRONG_CUDA}, {.max_steps = 100});
+  const Outcome result =
+      run({.library = test::built("apps/workload/libwrong_cuda.so")}, {.max_steps = 100});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(
       result.err,
       AllOf(StartsWith("gantry-trainer: nothing was learnt: after 100 steps the accuracy is 0.1"),
             HasSubstr("\n  remedy: ")));
-  const Outcome verified = run({.library = GANTRY_WRONG_CUDA}, {.max_steps = 20, .verify = true});
+  const Outcome verified = run({.library = test::built("apps/workload/libwrong_cuda.so")},
+                               {.max_steps = 20, .verify = true});
   EXPECT_EQ(verified.status, 1);
   EXPECT_THAT(verified.err, HasSubstr(" after 10 steps is 0, but "));
-  EXPECT_EQ(run({.library = GANTRY_WRONG_CUDA}, {.max_steps = 1, .verify = true}).status, 1)
+  EXPECT_EQ(run({.library = test::built("apps/workload/libwrong_cuda.so")},
+                {.max_steps = 1, .verify = true})
+                .status,
+            1)
       << "however few there are";
 }
 

@@ -86,7 +86,8 @@ TEST(VectorAdd, SaysHowMuchIsFreeIfTheCardIsLargeEnough) {
 }
 
 TEST(VectorAdd, SaysSoWhenTheSumsAreWrong) {
-  const Outcome result = run(vector_add, {.library = GANTRY_WRONG_CUDA});
+  const Outcome result =
+      run(vector_add, {.library = test::built("apps/workload/libwrong_cuda.so")});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("Test FAILED\n"), Not(HasSubstr("PASSED")), Not(HasSubstr("Done"))));

@@ -107,7 +107,7 @@ TEST(CudaStart, FailsAsTheMachineFails) {
 }
 
 TEST(CudaStart, WithoutAMachineAtItsEndThereIsNoDevice) {
-  void* handle = ::dlopen(GANTRY_SIM_NVML, RTLD_NOW);
+  void* handle = ::dlopen(test::built("lib/gantry/sim/libcuda.so").c_str(), RTLD_NOW);
   ASSERT_NE(handle, nullptr);
   EXPECT_EQ(reinterpret_cast<decltype(&::cuInit)>(::dlsym(handle, "cuInit"))(0),
             CUDA_ERROR_NO_DEVICE);

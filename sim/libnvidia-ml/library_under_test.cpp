@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/libnvidia-ml/library_under_test.hpp"
 
+#include "support/paths.hpp"
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -58,7 +60,8 @@ LoadedLibrary::LoadedLibrary(const std::string& machine, const Edit& edit,
   std::iota(capabilities.begin(), capabilities.end(), 3U);
   const std::string table = nodes(capabilities);
   if (edit) edit(*image);
-  std::string bytes = append_image(read_all(GANTRY_SIM_NVML), *image);
+  std::string bytes =
+      append_image(read_all(test::built("lib/gantry/sim/" GANTRY_SIM_LIBRARY)), *image);
   if (edit_file) edit_file(bytes);
   file = tree.path("usr/lib64/libnvidia-ml.so.1");
   tree.file("usr/lib64/libnvidia-ml.so.1", bytes).file("dev.table", table);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // In every way of opening libcuda a program gets the fence, and behind it the one real driver.
 #include "fence/share_under_test.hpp"
+#include "support/paths.hpp"
 
 #include <stdio.h>
 
@@ -23,7 +24,8 @@ class Loading : public ::testing::Test {
  protected:
   // The output of the probe, one line for each name.
   std::vector<std::string> opened(const std::vector<std::string>& names) {
-    std::string command = "LD_LIBRARY_PATH=" + share.directory() + " " GANTRY_FENCE_PROBE;
+    std::string command = "LD_LIBRARY_PATH=" + share.directory() + " " +
+                          gantry::test::built("tests/fence/fence_probe");
     for (const std::string& name : names) command += " '" + name + "'";
     std::vector<std::string> lines;
     FILE* out = ::popen(command.c_str(), "re");
@@ -40,7 +42,8 @@ class Loading : public ::testing::Test {
 
 // For `gantry doctor`, which does not load them.
 TEST(Libraries, SayInTheirBytesWhatTheySpeak) {
-  for (const char* file : {GANTRY_FENCE_CUDA, GANTRY_FENCE_NVML}) {
+  for (const char* name : {"lib/libgantry-fence.so", "lib/libgantry-fence-nvml.so"}) {
+    const auto file = gantry::test::built(name);
     std::ifstream in(file, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(in), {}};
     EXPECT_NE(bytes.find(FENCE_SPEAKS + std::to_string(FENCE_VERSION)), std::string::npos) << file;

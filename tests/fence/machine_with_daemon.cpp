@@ -89,7 +89,7 @@ daemon::ShareState MachineWithDaemon::make(const policy::ShareText& text) {
   const auto made = asking.create(*share);
   EXPECT_TRUE(made.ok()) << made.error().text();
   const auto& place = fence_directories_[made->share.name];
-  place.install(GANTRY_FENCE_CUDA, "libcuda.so.1");
+  place.install(gantry::test::built("lib/libgantry-fence.so"), "libcuda.so.1");
   place.link("cuda", driver());
   place.link("socket", made->directory + "/socket");
   return *made;

@@ -4,6 +4,7 @@
 #include "gpu/abi/nvml.h"
 
 #include "fence/share_under_test.hpp"
+#include "support/paths.hpp"
 
 #include <signal.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ class FencedNvml {
     name.replace(0, std::string("libcuda").size(), "libnvidia-ml");
     std::filesystem::create_symlink(cuda.parent_path() / name, directory / "nvml");
     const auto file = directory / "libnvidia-ml.so.1";
-    std::ifstream in(GANTRY_FENCE_NVML, std::ios::binary);
+    std::ifstream in(gantry::test::built("lib/libgantry-fence-nvml.so"), std::ios::binary);
     std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
     const std::string usual = FENCE_DIRECTORY;
     for (auto at = bytes.find(usual); at != std::string::npos; at = bytes.find(usual, at + 1))

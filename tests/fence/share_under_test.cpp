@@ -3,6 +3,7 @@
 
 #include "sim/machine/machine.hpp"
 #include "sim/machine/tree.hpp"
+#include "support/paths.hpp"
 
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -61,7 +62,7 @@ ShareUnderTest::ShareUnderTest(const Options& options)
   const auto marker = sim::read_marker(machine_.root());
   EXPECT_TRUE(marker.ok());
   fence_directory_.link("cuda", machine_.path(marker->cuda_library));
-  fence_directory_.install(GANTRY_FENCE_CUDA, "libcuda.so.1");
+  fence_directory_.install(gantry::test::built("lib/libgantry-fence.so"), "libcuda.so.1");
   start_daemon();
 }
 

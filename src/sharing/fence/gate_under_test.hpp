@@ -5,6 +5,7 @@
 
 #include "sharing/fence/daemon_link_for_test.hpp"
 #include "sim/libcuda/cuda_under_test.hpp"
+#include "support/paths.hpp"
 
 #include <dlfcn.h>
 
@@ -41,7 +42,8 @@ class TimeLimitedShare {
     }
     host_.limits().flags = FENCE_TIME_LIMITED;
     host_.real("cuda", driver_.file);
-    fence_ = ::dlopen(host_.install(GANTRY_FENCE_CUDA).c_str(), RTLD_NOW | RTLD_LOCAL);
+    fence_ = ::dlopen(host_.install(gantry::test::built("lib/libgantry-fence.so")).c_str(),
+                      RTLD_NOW | RTLD_LOCAL);
     EXPECT_NE(fence_, nullptr) << ::dlerror();
     host_.start();
   }

@@ -4,6 +4,7 @@
 
 #include "gpu/abi/nvml.h"
 #include "sharing/fence/daemon_link_for_test.hpp"
+#include "support/paths.hpp"
 
 #include <dlfcn.h>
 
@@ -52,7 +53,7 @@ class FencedNvml : public LoadedNvml {
  private:
   static std::string installed(const Host& host, const std::string& real_library) {
     host.real("nvml", real_library);
-    return host.install(GANTRY_FENCE_NVML);
+    return host.install(gantry::test::built("lib/libgantry-fence-nvml.so"));
   }
 };
 

@@ -54,7 +54,8 @@ class FenceNvmlLists : public ::testing::Test {
   }
 
   Host host_;
-  FencedNvml fence_{host_, GANTRY_FAKE_NVML};
+  FencedNvml fence_{host_,
+                    gantry::test::built("src/sharing/fence/nvml/libfence_nvml_fake_driver.so")};
   int gpu_ = 0;
   nvmlDevice_t device_ = reinterpret_cast<nvmlDevice_t>(&gpu_);
 };
