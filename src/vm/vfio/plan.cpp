@@ -15,7 +15,7 @@ namespace {
 
 using model::PciAddress;
 
-constexpr std::array<std::string_view, 22> kCodeNames = {
+constexpr std::array<std::string_view, 23> kCodeNames = {
     "gone",
     "not-nvidia",
     "vendor-vfio",
@@ -38,6 +38,7 @@ constexpr std::array<std::string_view, 22> kCodeNames = {
     "no-reset",
     "bus-reset",
     "fallen-off-the-bus",
+    "wide-domain",
 };
 
 bool has(const std::vector<PciAddress>& addresses, const PciAddress& address) {
@@ -113,7 +114,7 @@ void add_holder(const MachineState& state, const Holder& holder, Plan& plan) {
 }  // namespace
 
 std::string_view to_string(FindingCode code) {
-  static_assert(kCodeNames.size() == static_cast<std::size_t>(FindingCode::DeadConfig) + 1);
+  static_assert(kCodeNames.size() == static_cast<std::size_t>(FindingCode::WideDomain) + 1);
   return kCodeNames[static_cast<std::size_t>(code)];
 }
 

@@ -46,7 +46,8 @@ enum class FindingCode : std::uint8_t {
   InUse,
   NoReset,
   BusReset,
-  DeadConfig
+  DeadConfig,
+  WideDomain
 };
 std::string_view to_string(FindingCode code);  // "group-not-viable"
 

@@ -55,6 +55,7 @@ class Findings {
   void check_target(const PciAddress& target);
   void check_use(const pci::Function& gpu);
   void check_reset(const pci::Function& gpu);
+  void check_domain(const pci::Function& gpu);
   void check_iommu();
   void check_missing_iommu();
   void check_interrupts();
@@ -103,6 +104,7 @@ void Findings::check_target(const PciAddress& target) {
   }
   check_use(*gpu);
   check_reset(*gpu);
+  check_domain(*gpu);
 }
 
 void Findings::check_use(const pci::Function& gpu) {
@@ -155,6 +157,18 @@ void Findings::check_reset(const pci::Function& gpu) {
     warn(FindingCode::BusReset, gpu.address,
          fmt::format("{} can be reset only together with all other devices of its bus", name));
   }
+}
+
+// tests/golden/vm/kata-kubevirt.txt has what these programs answered.
+void Findings::check_domain(const pci::Function& gpu) {
+  if (gpu.address.domain <= 0xffff) return;
+  auto mistaken = gpu.address;
+  mistaken.domain &= 0xffffU;
+  warn(FindingCode::WideDomain, gpu.address,
+       fmt::format("{} is in a PCI domain above ffff: KubeVirt refuses such an address, and Kata "
+                   "takes the node below /dev/vfio/devices for {}",
+                   gpu.address.sysfs(), mistaken.sysfs()),
+       gpu.iommu_group ? fmt::format("with Kata, use /dev/vfio/{}", *gpu.iommu_group) : "");
 }
 
 void Findings::check_iommu() {
