@@ -5,7 +5,8 @@
 #   make test-cluster   a real Kubernetes on a simulated machine (needs root and Go; the first build takes minutes)
 #   make test-vm    virtual machine hosts in QEMU: passthrough and vGPU on a real kernel (Debian 12; the first time takes minutes);
 #                   VM=A: only this host
-#   make soak       the same two with their long forms: hundreds of pods, a GPU bound and released 50 times
+#   make soak       the same two with their long forms: hundreds of pods, a GPU bound and released 50 times; then a minute of each
+#                   fuzz target
 #   make lint       format, clang-tidy, layers, spelling, shell
 #   make bench      the benchmarks, as ratios in one run
 #   make gpu-test   the same lanes and more on a machine with a real GPU (see CONTRIBUTING.md)
@@ -55,6 +56,9 @@ soak: build
 	@tools/test-cluster --long $(CLUSTER)
 	@tools/setup vm
 	@GANTRY_VM_ROUNDS=50 GANTRY_VM_LIMIT=1200 tests/vm/run build/release/bin
+	@tools/setup dev
+	@tools/build fuzz fuzzers
+	@for target in build/fuzz/bin/*_fuzz; do tools/fuzz $$target 60 || exit 1; done
 
 vm-programs:
 	@tools/setup vm

@@ -191,6 +191,7 @@ TEST_F(OwnerLease, TheNextAgentRecordsTheResult) {
   });
   ASSERT_TRUE(status.ok()) << status.error().text();
   EXPECT_EQ(owner(), Owner::Vm);
+  ASSERT_TRUE(agent->wait_for_notes(1));
   EXPECT_THAT(agent->notes(), ElementsAre("offer again"));
 }
 
