@@ -121,9 +121,7 @@ function(gantry_module name)
   if(sources)
     add_library(gantry_${name} STATIC ${sources})
     target_link_libraries(gantry_${name} PUBLIC gantry_flags ${deps} ${M_LIBS})
-    target_compile_options(gantry_${name} PRIVATE -ffunction-sections -fdata-sections)
-    gantry_unity(gantry_${name})
-    gantry_reuse_headers(gantry_${name} common)
+    gantry_join(gantry_${name})
   else()
     add_library(gantry_${name} INTERFACE)
     target_link_libraries(gantry_${name} INTERFACE gantry_flags ${deps} ${M_LIBS})
@@ -156,6 +154,13 @@ function(gantry_unity target)
     # A class of one .cpp with members of its anonymous namespace: only in a unity build it looks like a header's.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
   endif()
+endfunction()
+
+# Compiles a library's files together, with the precompiled common headers.
+function(gantry_join target)
+  target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+  gantry_unity(${target})
+  gantry_reuse_headers(${target} common)
 endfunction()
 
 set(GANTRY_TEST_PROGRAMS ${CMAKE_BINARY_DIR}/test-programs)  # started or loaded by tests

@@ -29,6 +29,7 @@ struct KnownDriver {
 };
 constexpr std::array kKnownDrivers{
     KnownDriver{"nvidia", "nvidia", "0x03", true},
+    KnownDriver{"nvidia-nvswitch", "nvidia", "0x0680", true},
     KnownDriver{"snd_hda_intel", "snd_hda_intel", "0x0403", false},
     KnownDriver{"xhci_hcd", "xhci_pci", "0x0c03", false},
     KnownDriver{"vfio-pci", "vfio_pci", "", false},
@@ -219,8 +220,10 @@ Status write_sysfs(const sys::Host& host, const std::string& path, std::string_v
 }
 
 Status load_pci_driver(const sys::Host& host, const std::string& module) {
+  bool found = false;
   for (const auto& known : kKnownDrivers) {
     if (known.module != module) continue;
+    found = true;
     const auto directory = driver_path(known.name);
     const auto kernel = sys::real_kernel();
     GANTRY_CHECK(kernel->make_directory(host, directory));
@@ -228,8 +231,8 @@ Status load_pci_driver(const sys::Host& host, const std::string& module) {
         kernel->write_file(host, fmt::format("/sys/module/{}/initstate", module), "live\n"));
     for (const auto* file : {"bind", "unbind", "new_id", "remove_id"})
       GANTRY_CHECK(kernel->write_file(host, fmt::format("{}/{}", directory, file), ""));
-    return {};
   }
+  if (found) return {};
   return Error(Errc::NotFound, fmt::format("modprobe: FATAL: Module {} not found in directory "
                                            "/lib/modules",
                                            module));

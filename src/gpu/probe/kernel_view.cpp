@@ -27,7 +27,7 @@ void add_pci_facts(model::Gpu& gpu, const PciScan& scan) {
 }
 
 void add_gpu(KernelView& view, procfs::GpuEntry entry, const PciScan& scan) {
-  auto& [path, found, read_error] = entry;
+  auto& [path, found, read_error, silent] = entry;
   const auto address = found.gpu.pci;
   if (found.excluded) {
     view.excluded.push_back(address);

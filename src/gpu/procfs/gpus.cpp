@@ -2,6 +2,7 @@
 #include "gpu/procfs/gpus.hpp"
 
 #include "base/core/text.hpp"
+#include "base/sys/deadline_read.hpp"
 
 #include <fmt/format.h>
 
@@ -45,6 +46,14 @@ void read_line(std::string_view key, std::string_view value, InformationFile& fo
   }
 }
 
+Result<std::string> read_information(const sys::Host& host, const std::string& path,
+                                     std::optional<std::chrono::milliseconds> deadline) {
+  if (!deadline) return host.read(path, kInformationLimit);
+  auto text = sys::read_with_deadline(host, path, *deadline);
+  if (!text.ok() || text->size() < sys::kMaxKernelRead) return text;
+  return Error(Errc::Corrupt, fmt::format("{} is longer than a page", host.outside(path)));
+}
+
 }  // namespace
 
 InformationFile parse_information_file(std::string_view text) {
@@ -62,20 +71,29 @@ InformationFile parse_information_file(std::string_view text) {
   return found;
 }
 
-Result<std::vector<GpuEntry>> read_gpus(const sys::Host& host) {
+Result<std::vector<GpuEntry>> read_gpus(const sys::Host& host,
+                                        std::optional<std::chrono::milliseconds> deadline) {
   GANTRY_TRY(const auto names, host.list(kGpus));
   if (names.size() > kMaxGpuDirectories) {
     return Error(Errc::Corrupt, fmt::format("{} has {} entries, and a driver has at most {} GPUs",
                                             kGpus, names.size(), kMaxGpuDirectories));
   }
   std::vector<GpuEntry> entries;
+  std::string silence;  // why the driver is not asked any more
   for (const auto& name : names) {
     const auto address = model::PciAddress::parse(name);
     if (!address) continue;
     GpuEntry entry{.path = fmt::format("{}/{}/information", kGpus, name)};
-    const auto text = host.read(entry.path, kInformationLimit);
-    if (!text.ok()) entry.read_error = text.error().text();
-    entry.information = parse_information_file(text.ok() ? *text : "");
+    if (silence.empty()) {
+      const auto text = read_information(host, entry.path, deadline);
+      if (!text.ok()) entry.read_error = text.error().text();
+      if (!text.ok() && text.error().code() == Errc::Timeout) silence = entry.read_error;
+      entry.information = parse_information_file(text.ok() ? *text : "");
+    } else {
+      entry.read_error = silence;
+      entry.information = parse_information_file("");
+    }
+    entry.silent = !silence.empty();
     entry.information.gpu.pci = *address;
     entries.push_back(std::move(entry));
   }

@@ -7,6 +7,8 @@
 #include "base/sys/host.hpp"
 #include "gpu/model/inventory.hpp"
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,10 +31,21 @@ struct GpuEntry {
   std::string path;             // of the information file
   InformationFile information;  // with gpu.pci; without values if the file cannot be read
   std::string read_error;       // "" if the file was read
+  bool silent = false;          // the driver did not answer in time
 };
+
+// For callers that must not hang. An open of one GPU takes seconds where no process keeps the
+// driver's state.
+inline constexpr std::chrono::seconds kAnswerDeadline{10};
+
 // All GPUs of the driver by PCI address, also excluded ones. Directories whose names are not PCI
 // addresses are skipped. NotFound if the driver is not loaded; Corrupt if there are more
 // directories than a driver can have GPUs.
-Result<std::vector<GpuEntry>> read_gpus(const sys::Host& host);
+// For each file the driver takes a lock that an open of any GPU holds until it ends, and a reader
+// that waits for it cannot be killed. With a deadline, children read the files; after the first
+// file that was not read in time, the others are not tried. A container's start has no time for
+// children, and nothing to do without the driver: it reads without a deadline.
+Result<std::vector<GpuEntry>> read_gpus(
+    const sys::Host& host, std::optional<std::chrono::milliseconds> deadline = std::nullopt);
 
 }  // namespace gantry::procfs

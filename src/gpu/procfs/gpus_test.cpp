@@ -4,9 +4,15 @@
 #include "support/paths.hpp"
 #include "support/tree.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <chrono>
 
 namespace gantry::procfs {
 namespace {
@@ -166,6 +172,26 @@ TEST(ReadGpus, KeepsAGpuWhoseFileCannotBeRead) {
   EXPECT_THAT((*gpus)[0].information.missing, SizeIs(3));
   EXPECT_THAT((*gpus)[1].read_error, HasSubstr("0000:02:00.0/information"));
   EXPECT_EQ((*gpus)[1].information.gpu.minor, std::nullopt);
+}
+
+// The driver reads these files under a lock that an open holds. A pipe without a writer blocks its
+// reader in the same way.
+TEST(ReadGpus, GivesUpOnADriverThatDoesNotAnswer) {
+  Tree tree;
+  add_gpu(tree, "0000:01:00.0", "Device Minor: 0\n");
+  tree.directory("proc/driver/nvidia/gpus/0000:02:00.0");
+  const auto file = tree.path("proc/driver/nvidia/gpus/0000:02:00.0/information");
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  add_gpu(tree, "0000:03:00.0", "Device Minor: 2\n");
+  const auto gpus = read_gpus(tree.host(), std::chrono::milliseconds(200));
+  ASSERT_TRUE(gpus.ok()) << gpus.error().text();
+  ASSERT_THAT(*gpus, SizeIs(3));
+  EXPECT_TRUE((*gpus)[1].silent);
+  EXPECT_EQ((*gpus)[1].information.gpu.minor, std::nullopt);
+  EXPECT_THAT((*gpus)[1].read_error, HasSubstr("did not return within 200 ms"));
+  const int writer = ::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  EXPECT_GE(writer, 0);
+  ::close(writer);  // lets the reader go
 }
 
 TEST(ReadGpus, FailsWithoutADriverOrWithTooManyEntries) {

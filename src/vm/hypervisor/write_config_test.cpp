@@ -152,6 +152,16 @@ TEST(WriteConfig, ACardThatADriverHoldsIsManagedByLibvirt) {
   EXPECT_THAT(config->notes, testing::Contains(HasSubstr("gantry vfio bind 0000:3b:00.0")));
 }
 
+TEST(WriteConfig, SaysWhichLibvirtStartsAVirtualFunctionOfNvidiasDriver) {
+  const auto vgpu = write_config(Hypervisor::Libvirt, vm_with({vendor_vf_at("0000:3b:00.4")}));
+  ASSERT_TRUE(vgpu.ok());
+  EXPECT_THAT(vgpu->notes, testing::Contains(HasSubstr("libvirt 10.0 or later")));
+  const auto card =
+      write_config(Hypervisor::Libvirt, vm_with({card_at("h200", "0000:86:00.0", 1)}));
+  ASSERT_TRUE(card.ok());
+  EXPECT_THAT(card->notes, testing::Each(testing::Not(HasSubstr("libvirt 10.0"))));
+}
+
 TEST(WriteConfig, RefusesWholeGpusAndVgpusTogether) {
   const auto config =
       write_config(Hypervisor::Qemu,

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gantry::hypervisor {
 namespace {
 
@@ -143,6 +145,12 @@ std::string firmware_window(const VmSpec& vm) {
       window / kMiB);
 }
 
+// A virtual function with a vGPU stays with nvidia. libvirt before 10.0 knows vfio-pci alone.
+bool has_vendor_vgpu(const VmSpec& vm) {
+  return std::any_of(vm.gpus.begin(), vm.gpus.end(),
+                     [](const GuestGpu& gpu) { return gpu.attachment == Attachment::VendorVfio; });
+}
+
 }  // namespace
 
 Result<WrittenConfig> write_libvirt(const VmSpec& vm) {
@@ -159,6 +167,11 @@ Result<WrittenConfig> write_libvirt(const VmSpec& vm) {
       vm.firmware == Firmware::Efi ? " firmware='efi'" : "", cpu_part(nodes),
       device_part(vm, nodes), window);
   config.notes.emplace_back("add a disk and a network card to <devices>");
+  if (has_vendor_vgpu(vm)) {
+    config.notes.emplace_back(
+        "this needs libvirt 10.0 or later: an older one says that the virtual function must be "
+        "manually detached; there, use --for qemu");
+  }
   add_linux_notes(vm, config);
   return config;
 }

@@ -263,7 +263,7 @@ Result<Journal> release_journal(const sys::Host& host, const MachineState& state
     journal.moves.insert(journal.moves.end(), moves.begin(), moves.end());
   }
   for (const auto& move : journal.moves) {
-    if (move.to_driver == "nvidia" && !has_driver(host, "nvidia"))
+    if (module_of(move.to_driver) == "nvidia" && !has_driver(host, move.to_driver))
       add_once(journal.modules, "nvidia");
     const auto* function = state.bus.find(move.address);
     if (function == nullptr) continue;

@@ -24,10 +24,13 @@ using test_host::Script;
 using test_host::scripted_effects;
 using test_host::TestHost;
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+
+constexpr const char* kSwitch = "0000:c1:00.0";
 
 std::vector<std::string> sysfs_writes(const Script& script) {
   std::vector<std::string> writes;
@@ -144,6 +147,50 @@ TEST(Release, OfACardThatGantryDidNotBindGoesToNvidia) {
   EXPECT_EQ(machine.driver(kGpu), "nvidia");
   EXPECT_EQ(machine.driver(kSound), "snd_hda_intel");
   EXPECT_EQ(machine.driver_override(kGpu), "");
+}
+
+// NVSwitches have a driver of their own, nvidia-nvswitch, in the module nvidia.
+void add_nvswitch(TestHost& machine) {
+  for (const auto* file : {"bind", "unbind", "new_id"})
+    machine.file(std::string("sys/bus/pci/drivers/nvidia-nvswitch/") + file, "");
+  machine.add({.address = kSwitch,
+               .device = "0x22a3",
+               .class_code = "0x068000",
+               .driver = "nvidia-nvswitch",
+               .group = 50});
+  machine.file("dev/nvidia-nvswitch0", "").file("dev/nvidia-nvswitchctl", "");
+}
+
+TEST(Release, OfAnNvSwitchLoadsTheModuleThatHasItsDriver) {
+  TestHost machine;
+  add_nvswitch(machine);
+  Script script;
+  const auto host = machine.host();
+  const auto effects = scripted_effects(host, script);
+  const auto bound = bind(host, {.targets = {at(kSwitch)}}, {}, effects);
+  ASSERT_TRUE(bound.ok()) << bound.error().text();
+  EXPECT_EQ(machine.driver(kSwitch), "vfio-pci");
+  machine.tree().remove("sys/bus/pci/drivers/nvidia-nvswitch");  // rmmod nvidia
+  const auto released = release(host, {at(kSwitch)}, {}, effects);
+  ASSERT_TRUE(released.ok()) << released.error().text();
+  EXPECT_EQ(machine.driver(kSwitch), "nvidia-nvswitch");
+  EXPECT_THAT(sysfs_writes(script), Contains("modprobe nvidia"));
+}
+
+TEST(Bind, OfAnNvSwitchThatFabricManagerUsesIsRefused) {
+  TestHost machine;
+  add_nvswitch(machine);
+  machine.process(800, "nvidia-smi", "/dev/nvidia-nvswitchctl");
+  machine.process(801, "nv-fabricmanager", "/dev/nvidia-nvswitch0");
+  Script script;
+  const auto host = machine.host();
+  const auto effects = scripted_effects(host, script);
+  const auto bound = bind(host, {.targets = {at(kSwitch)}}, {}, effects);
+  ASSERT_FALSE(bound.ok());
+  EXPECT_EQ(bound.error().code(), Errc::Busy);
+  EXPECT_THAT(bound.error().text(), AllOf(HasSubstr("pid 801"), Not(HasSubstr("pid 800"))));
+  EXPECT_EQ(machine.driver(kSwitch), "nvidia-nvswitch");
+  EXPECT_TRUE(bind(host, {.targets = {at(kTwin)}}, {}, effects).ok());  // a GPU is free
 }
 
 TEST(Release, OfAGpuThatAVirtualMachineUsesIsRefused) {

@@ -38,11 +38,12 @@ Iommu read_iommu(const sys::Host& host) {
 
 std::vector<DriverGpu> read_driver_gpus(const sys::Host& host) {
   std::vector<DriverGpu> gpus;
-  const auto entries = procfs::read_gpus(host);
+  const auto entries = procfs::read_gpus(host, procfs::kAnswerDeadline);
   if (!entries.ok()) return gpus;  // the driver is not loaded
   for (const auto& entry : *entries) {
     const auto& gpu = entry.information.gpu;
     DriverGpu found{.address = gpu.pci, .uuid = gpu.uuid.text, .minor = {}};
+    found.silent = entry.silent;
     if (gpu.minor) {
       found.minor = static_cast<std::uint32_t>(*gpu.minor);
       found.has_mig_instances = procfs::has_mig_instances(host, *found.minor);
@@ -50,6 +51,18 @@ std::vector<DriverGpu> read_driver_gpus(const sys::Host& host) {
     gpus.push_back(std::move(found));
   }
   return gpus;
+}
+
+// Without nvidia-nvswitchctl, which belongs to no switch.
+std::vector<std::string> read_nvswitch_nodes(const sys::Host& host) {
+  std::vector<std::string> nodes;
+  const auto names = host.list("/dev");
+  for (const auto& name : names.ok() ? *names : std::vector<std::string>{}) {
+    if (name.starts_with(kNvSwitchDriver) && parse_u64(name.substr(kNvSwitchDriver.size())))
+      nodes.push_back("/dev/" + name);
+  }
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
 }
 
 std::optional<bool> find_vfio_module(const sys::Host& host, const std::string& modules) {
@@ -80,6 +93,9 @@ std::vector<std::string> device_nodes(const MachineState& state, const pci::Func
   }
   const auto* gpu = state.driver_gpu(function.address);
   if (gpu != nullptr && gpu->minor) nodes.push_back(fmt::format("/dev/nvidia{}", *gpu->minor));
+  // The driver does not say which of them a switch has. Its one user, Fabric Manager, has all open.
+  if (function.driver == kNvSwitchDriver)
+    nodes.insert(nodes.end(), state.nvswitch_nodes.begin(), state.nvswitch_nodes.end());
   for (const auto& name : function.drm_nodes) nodes.push_back(fmt::format("/dev/dri/{}", name));
   // The unbind of a sound function waits for the programs that have it open, too.
   for (const auto& name : function.sound_nodes) nodes.push_back(fmt::format("/dev/snd/{}", name));
@@ -91,6 +107,7 @@ Result<MachineState> read_machine_state(const sys::Host& host) {
   GANTRY_TRY(state.bus, pci::read_bus(host));
   state.iommu = read_iommu(host);
   state.gpus = read_driver_gpus(host);
+  state.nvswitch_nodes = read_nvswitch_nodes(host);
   const auto release = host.read_value("/proc/sys/kernel/osrelease").value_or("");
   const auto modules = fmt::format("/lib/modules/{}", release);
   state.aliases =

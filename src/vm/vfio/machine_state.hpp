@@ -33,6 +33,7 @@ struct DriverGpu {
   std::string uuid;  // "" if unknown
   std::optional<std::uint32_t> minor;
   bool has_mig_instances = false;
+  bool silent = false;  // the driver did not answer in time: all but the address is unknown
   bool operator==(const DriverGpu&) const = default;
 };
 
@@ -47,7 +48,8 @@ struct MachineState {
   pci::Bus bus;
   Iommu iommu;
   std::vector<DriverGpu> gpus;
-  std::vector<Holder> holders;  // of any node of any NVIDIA function
+  std::vector<std::string> nvswitch_nodes;  // "/dev/nvidia-nvswitch0"
+  std::vector<Holder> holders;              // of any node of any NVIDIA function
   std::vector<VfioAlias> aliases;
   std::optional<bool> has_vfio_module;  // nullopt: the module files cannot be read
   std::vector<UnfinishedWork> unfinished;
@@ -58,7 +60,7 @@ struct MachineState {
 // The device nodes through which a process may use the function now.
 std::vector<std::string> device_nodes(const MachineState& state, const pci::Function& function);
 
-// Reads all of it. Makes no call to the driver, so it works while the driver hangs.
+// Reads all of it. If the driver hangs, it gives up on the driver's own files and reads the rest.
 Result<MachineState> read_machine_state(const sys::Host& host);
 
 // Parts of it, for tests. All accept any bytes.

@@ -274,6 +274,15 @@ void Findings::check_module() {
 }
 
 void Findings::check_unfinished() {
+  for (const auto& target : plan_.targets) {
+    const auto* gpu = state_.driver_gpu(target);
+    if (gpu == nullptr || !gpu->silent) continue;
+    block(FindingCode::Stuck, target,
+          fmt::format("the nvidia driver does not answer, so it is not known who uses {}: another "
+                      "process opens a GPU, or the driver hangs",
+                      target.sysfs()),
+          "try again in a minute; if it stays so: sudo reboot");
+  }
   for (const auto& function : plan_.functions) {
     const auto* found = state_.bus.find(function.address);
     if (found == nullptr || !found->locked) continue;

@@ -266,6 +266,19 @@ TEST(Plan, TakesNvSwitchesOnlyOnRequest) {
   EXPECT_THAT(addresses(plan_of(machine, {kGpu}, true)), ElementsAre(kSound, kGpu, "0000:c1:00.0"));
 }
 
+TEST(Plan, ADriverThatDoesNotAnswerBlocks) {
+  const TestHost machine;
+  auto state = read_machine_state(machine.host());
+  ASSERT_TRUE(state.ok());
+  ASSERT_EQ(state->gpus.at(0).address, at(kGpu));
+  state->gpus[0] = {.address = at(kGpu), .uuid = "", .minor = {}};
+  state->gpus[0].silent = true;
+  const auto plan = plan_passthrough(*state, {.targets = {at(kGpu)}});
+  EXPECT_TRUE(plan.blocked());
+  EXPECT_THAT(plan.findings, found(FindingCode::Stuck, "does not answer"));
+  EXPECT_FALSE(plan_passthrough(*state, {.targets = {at(kTwin)}}).blocked());
+}
+
 TEST(Plan, WarnsOfAMissingReset) {
   TestHost machine;
   machine.tree().remove(std::string("sys/devices/pci0000:00/") + kGpu + "/reset");

@@ -41,7 +41,7 @@ Result<std::string> driver_directory(const sys::Host& host, std::string_view dri
     if (host.exists(base + name)) return base + name;
   }
   return Error(Errc::Unsupported, fmt::format("the kernel has no PCI driver {}", driver))
-      .advise(fmt::format("sudo modprobe {}", module_name(driver)));
+      .advise(fmt::format("sudo modprobe {}", module_of(driver)));
 }
 
 }  // namespace

@@ -51,6 +51,10 @@ bool same_driver(std::string_view a, std::string_view b) {
   return module_name(a) == module_name(b);
 }
 
+std::string module_of(std::string_view driver) {
+  return driver == kNvSwitchDriver ? "nvidia" : module_name(driver);
+}
+
 std::string expected_driver(std::string_view module) {
   return module == "vfio_pci" ? "vfio-pci" : std::string(module);
 }

@@ -9,6 +9,8 @@
 
 namespace gantry::vfio {
 
+inline constexpr std::string_view kNvSwitchDriver = "nvidia-nvswitch";
+
 // A line "alias vfio_pci:v000010DEd00002342sv*sd*bc*sc*i* nvgrace_gpu_vfio_pci" of modules.alias.
 struct VfioAlias {
   std::string pattern;  // with the prefix "vfio_pci:"
@@ -26,6 +28,9 @@ std::string choose_vfio_module(const std::vector<VfioAlias>& aliases, std::strin
 // A driver and its module may spell "-" and "_" differently: vfio-pci is in vfio_pci.
 std::string module_name(std::string_view driver);
 bool same_driver(std::string_view a, std::string_view b);
+
+// The module that a driver is in: NVIDIA's module nvidia has the driver nvidia-nvswitch, too.
+std::string module_of(std::string_view driver);
 
 // The name that the module's driver has before it is loaded.
 std::string expected_driver(std::string_view module);

@@ -3,6 +3,7 @@
 # A machine with an IOMMU that does not remap interrupts.
 check "list says why" grep -qF "does not remap interrupts" <(gantry vfio list)
 check "bind is refused" refuses "does not remap interrupts" gantry vfio bind $a10
+check "VFIO can be loaded by hand" modprobe vfio-pci
 check "what would happen without the check: vfio-pci takes the card" to_vfio $a10
 check "and VFIO refuses its user" refuses "Operation not permitted" "$parts/bin/vfio_group" $a10
 check "the A10 goes back" give_back $a10
