@@ -31,8 +31,8 @@ struct ResetPlan {
   bool operator==(const ResetPlan&) const = default;
 };
 
-// Reads only. Unsupported if the kernel offers no reset for it, with what helps instead; NotFound
-// if there is no such GPU; Busy if virtual functions of it are enabled or it has vGPUs.
+// Reads only. Unsupported if the kernel offers no reset for it, with what helps instead. NotFound
+// if the GPU does not exist. Busy if it has vGPUs or enabled virtual functions.
 Result<ResetPlan> plan_reset(const sys::Host& host, const model::PciAddress& gpu);
 
 // What run_reset() writes, in its order: "write 0000:3b:00.0 to /sys/...".

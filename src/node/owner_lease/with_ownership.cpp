@@ -135,8 +135,8 @@ Status settle_anywhere(const sys::Host& host, int agent, const OwnerIntent& inte
   return settle_elsewhere(host, intent, outcome);
 }
 
-// Without a lease nothing is done. The agent may have written the intent and died before it could
-// tell us; then nobody else removes it.
+// Without a lease nothing is done. If the agent wrote the intent and died before its answer, the
+// intent is removed here.
 void take_back_unused(const sys::Host& host, int agent, const OwnerIntent& intent) {
   ::shutdown(agent, SHUT_RDWR);  // from here on the agent cannot grant it
   const auto ledger = ownership::OwnershipStore::peek(host);

@@ -279,7 +279,7 @@ TEST(Bind, AProcessThatComesAfterTheCheckIsSeenBeforeTheUnbind) {
   EXPECT_FALSE(machine.has_journal());
 }
 
-// The driver of a vGPU host lets nobody open a GPU whose unbind lock is taken.
+// The driver of a vGPU host refuses every open of a GPU whose unbind lock is taken.
 TEST(Bind, ThatFailsGivesTheUnbindLockBack) {
   TestHost machine;
   const std::string lock = std::string("proc/driver/nvidia/gpus/") + kGpu + "/unbindLock";

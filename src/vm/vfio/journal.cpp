@@ -99,7 +99,7 @@ Result<FunctionMove> parse_move(const json::Value& value) {
   return move;
 }
 
-// nullopt if there is no such file: another Gantry may have ended its work just now.
+// nullopt if the file does not exist. Another Gantry removes it when its work has ended.
 Result<std::optional<Journal>> read_one(const sys::Host& host, const std::string& path) {
   const auto text = host.read(path, kJournalLimit);
   if (!text.ok() && text.error().code() == Errc::NotFound) return std::optional<Journal>();

@@ -195,7 +195,7 @@ Status StepRunner::take_unbind_lock(const FunctionMove& move) const {
                fmt::format("the driver does not let {} go: a process uses it", shown(move)));
 }
 
-// While it is taken, the driver lets nobody open the GPU.
+// While the lock is taken, the driver refuses every open of the GPU.
 Status StepRunner::give_unbind_lock_back(const FunctionMove& move) const {
   const auto path = unbind_lock_path(move);
   if (!host_.exists(path)) return {};
