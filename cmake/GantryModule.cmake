@@ -199,7 +199,9 @@ function(gantry_precompile target header)
   file(SHA256 ${header} content)
   string(SHA256 sum "${content} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${GANTRY_SANITIZE} ${GTest_VERSION}")
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${target}.dir)
-  file(WRITE ${folder}/cmake_pch.hxx.gch.sum "${sum}\n")
+  foreach(suffix gch pch)  # g++'s name of the precompiled header, and clang's
+    file(WRITE ${folder}/cmake_pch.hxx.${suffix}.sum "${sum}\n")
+  endforeach()
 endfunction()
 
 # Compiles the C++ files of a test program together, with the headers that all tests use. These are precompiled once for all test
