@@ -16,6 +16,7 @@ NOBODY = re.compile(ALLOCATE % "|".join((
 OUT_OF = re.compile(r"Pod was rejected: Node didn't have enough resource: nvidia.com/gpu, requested: \d+, used: \d+, capacity: \d+")
 # ... and just after its start: until it has gone through its first list of pods, it counts pods as holders that ended while it was away.
 STALE = re.compile(ALLOCATE % r"requested number of devices unavailable for nvidia.com/gpu. Requested: \d+, Available: \d+")
+SHOWN = 2.0  # a kill that the watch sees is in its lines by then
 LOGGED = 0.5  # a rejection is logged a little later than it is decided
 STATUS = 2.5  # a node's status: the second until it is written, and its way through the API server
 FIRST_LIST = 2.0  # for going through it
@@ -33,10 +34,19 @@ class Outage:
 
 
 def ends(outages: list[Outage], said: list[dict]) -> None:
-    """An outage ends when the kubelet has all GPUs to give for the first time after the kill."""
-    good = [line["time"] for line in said if line["answered"] and line["counts"].get("nvidia.com/gpu") == EIGHT]
+    """An outage ends when the kubelet has all GPUs to give for the first time after the kill. The watch has a line for each change, and
+    asks fifty times a second: if all GPUs were there at the kill and no line follows it, the next plugin was there before the next question."""
     for outage in outages:
-        outage.end = next((moment for moment in good if moment >= outage.start), float("inf"))
+        before = [line for line in said if line["time"] < outage.start]
+        after = [line for line in said if line["time"] >= outage.start]
+        if before and offers_all(before[-1]) and not any(line["time"] <= outage.start + SHOWN for line in after):
+            outage.end = outage.start
+        else:
+            outage.end = next((line["time"] for line in after if offers_all(line)), float("inf"))
+
+
+def offers_all(line: dict) -> bool:
+    return line["answered"] and line["counts"].get("nvidia.com/gpu") == EIGHT
 
 
 class Denial(NamedTuple):

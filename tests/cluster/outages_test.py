@@ -31,6 +31,13 @@ class Outages(unittest.TestCase):
         ends([never], [said(50, 8), said(300.1, 0), said(301, 7)])
         self.assertEqual(never.end, float("inf"))
 
+    def test_one_that_is_over_before_the_next_question_has_no_length(self) -> None:
+        last, followed, unknown = Outage("agent", 300.0), Outage("agent", 300.0), Outage("agent", 300.0)
+        ends([last], [said(50, 8)])
+        ends([followed], [said(50, 8), said(310, 0), said(310.5, 8)])
+        ends([unknown], [said(50, 8), said(290, 7)])
+        self.assertEqual((last.end, followed.end, unknown.end), (300.0, 300.0, float("inf")))
+
     def test_refusals_meanwhile_are_explained(self) -> None:
         for message in (NO_HEALTHY, RESET):
             self.assertTrue(self.explained(REFUSED, message, 100.3))
