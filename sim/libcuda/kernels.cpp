@@ -65,6 +65,7 @@ struct BuiltinKernel {
 constexpr BuiltinKernel kBuiltinKernels[] = {
     {"vectorAdd", "pppi", vector_add},
     {"_Z9vectorAddPKfS0_Pfi", "pppi", vector_add},  // as a C++ compiler names it
+    {"VecAdd_kernel", "pppi", vector_add},          // of NVIDIA's sample vectorAddDrv
     {"gantryForward", "pppiii", train_forward},
     {"gantrySoftmaxGradient", "pppii", train_gradient},
     {"gantryUpdate", "pppiiif", train_update},

@@ -4,6 +4,7 @@
 #include "sim/libcuda/entries.hpp"
 
 #include <string.h>
+#include <unistd.h>
 
 #define CUDA_ENTRY(symbol, name, since, parameters, arguments)
 #define CUDA_ENTRY_PTSZ(symbol, name, since, parameters, arguments) \
@@ -55,6 +56,23 @@ const EntryRow* rows(size_t& count) {
   };
   count = sizeof all_rows / sizeof all_rows[0];
   return all_rows;
+}
+
+// The table that the CUDA runtime asks for before anything else.
+constexpr unsigned char kRuntimeTable[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
+                                             0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
+
+// Says once in each process why the runtime does not start. Called with the driver's lock.
+void explain_runtime() {
+  static bool explained = false;
+  if (explained) return;
+  explained = true;
+  constexpr char kText[] =
+      "gantry: this GPU is simulated. NVIDIA's CUDA runtime (libcudart) works only with NVIDIA's "
+      "own "
+      "driver; programs that use the driver API (libcuda) run. See docs/simulated-machines.md\n";
+  // Nothing can be done if stderr is closed.
+  if (write(STDERR_FILENO, kText, sizeof kText - 1) < 0) return;
 }
 
 CUdriverProcAddressQueryResult look_up(const char* name, int version, cuuint64_t flags,
@@ -110,10 +128,12 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_versi
   return CUDA_SUCCESS;
 }
 
-// The private tables between the vendor's own libraries: we have none.
+// The private tables between the vendor's own libraries: we have none. NVIDIA's CUDA runtime needs
+// some, and then a proof that the driver is NVIDIA's (decision 38), so it reports error 500.
 CUresult cuGetExportTable(const void** export_table, const CUuuid* export_table_id) {
   if (export_table == nullptr || export_table_id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *export_table = nullptr;
+  if (memcmp(export_table_id->bytes, kRuntimeTable, sizeof kRuntimeTable) == 0) explain_runtime();
   return CUDA_ERROR_NOT_FOUND;
 }
 

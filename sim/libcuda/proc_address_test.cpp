@@ -3,6 +3,7 @@
 #include "sim/libcuda/cuda_under_test.hpp"
 #include "support/paths.hpp"
 
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -104,6 +105,25 @@ TEST(CudaProcAddress, SaysWhetherTheNameOrTheVersionIsMissing) {
   EXPECT_EQ(cuda.cuGetProcAddress_v2("cuNothing", &found, 12000, 0, &status), CUDA_SUCCESS);
   EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
   EXPECT_EQ(cuda.cuGetProcAddress("cuNothing", &found, 12000, 0), CUDA_ERROR_NOT_FOUND);
+}
+
+TEST(CudaExportTable, TheRuntimeIsToldOnceWhyItDoesNotStart) {
+  const LoadedCuda cuda;
+  CUuuid runtime = {};
+  std::memcpy(runtime.bytes, "\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9",
+              sizeof runtime.bytes);
+  const CUuuid other = {};
+  const void* table = &runtime;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(cuda.cuGetExportTable(&table, &other), CUDA_ERROR_NOT_FOUND);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(table, nullptr);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(cuda.cuGetExportTable(&table, &runtime), CUDA_ERROR_NOT_FOUND);
+  EXPECT_EQ(cuda.cuGetExportTable(&table, &runtime), CUDA_ERROR_NOT_FOUND);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("libcudart"), std::string::npos);
+  EXPECT_EQ(said.find('\n'), said.size() - 1) << "one line";
 }
 
 std::string read_file(const std::string& path) {
