@@ -96,7 +96,6 @@ Result<Response> Client::send_once(const Request& request, std::chrono::millisec
       break;
     }
     GANTRY_CHECK(reader.feed(bytes, response.body));
-    if (response.body.size() > kBodyLimit) return too_large();
   }
   response.status = reader.status();
   response.headers = reader.headers();
@@ -134,7 +133,6 @@ Result<Response> Client::stream(const Request& request, const Piece& piece,
       break;
     }
     GANTRY_CHECK(reader.feed(*bytes, body));
-    if (body.size() > kBodyLimit) return too_large();
     if (body.empty() || reader.status() / 100 != 2) continue;
     if (!piece(body)) break;
     body.clear();

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 namespace gantry::http {
 namespace {
@@ -20,6 +22,16 @@ Error corrupt(std::string_view what) {
 std::string_view without_return(std::string_view line) {
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   return line;
+}
+
+// A body grows by powers of two and never beyond the limit, so that it takes at most one and a half
+// times the limit while it is copied.
+Status append(std::string& body, std::string_view bytes) {
+  const auto size = body.size() + bytes.size();
+  if (size > kBodyLimit) return too_large();
+  if (size > body.capacity()) body.reserve(std::bit_ceil(size));
+  body.append(bytes);
+  return {};
 }
 
 }  // namespace
@@ -105,24 +117,21 @@ Status ResponseReader::take_line(std::string_view line) {
   }
 }
 
-void ResponseReader::take_body(std::string_view& bytes, std::string& body) {
-  if (state_ == State::Open) {
-    body.append(bytes);
-    bytes = {};
-    return;
-  }
+Status ResponseReader::take_body(std::string_view& bytes, std::string& body) {
+  if (state_ == State::Open) return append(body, std::exchange(bytes, {}));
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size()));
-  body.append(bytes.substr(0, count));
+  GANTRY_CHECK(append(body, bytes.substr(0, count)));
   bytes.remove_prefix(count);
   left_ -= count;
   if (left_ == 0) state_ = state_ == State::Chunk ? State::ChunkEnd : State::Done;
+  return {};
 }
 
 Status ResponseReader::feed(std::string_view bytes, std::string& body) {
   while (!bytes.empty()) {
     if (state_ == State::Done) return corrupt("more bytes than were announced");
     if (state_ == State::Counted || state_ == State::Chunk || state_ == State::Open) {
-      take_body(bytes, body);
+      GANTRY_CHECK(take_body(bytes, body));
       continue;
     }
     const auto end = bytes.find('\n');

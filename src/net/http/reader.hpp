@@ -51,7 +51,7 @@ class ResponseReader {
   Status choose_body();
   Status take_line(std::string_view line);
   Status chunk_size(std::string_view line);
-  void take_body(std::string_view& bytes, std::string& body);
+  Status take_body(std::string_view& bytes, std::string& body);
 
   Body body_;
   State state_ = State::Head;

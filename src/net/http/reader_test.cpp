@@ -84,6 +84,18 @@ TEST(HttpReader, WhatIsNotHttpIsCorrupt) {
 }
 
 // A list of the API server can then be read in smaller pages.
+TEST(HttpReader, ABodyWithoutLengthTakesNoMoreThanTheLimit) {
+  ResponseReader reader;
+  std::string body;
+  ASSERT_TRUE(reader.feed("HTTP/1.0 200 OK\r\n\r\n", body).ok());
+  const std::string piece(std::size_t{100} << 10, 'x');
+  Status fed;
+  while (fed.ok() && body.size() <= kBodyLimit) fed = reader.feed(piece, body);
+  ASSERT_FALSE(fed.ok());
+  EXPECT_EQ(fed.error().code(), Errc::TooLarge);
+  EXPECT_LE(body.capacity(), kBodyLimit);
+}
+
 TEST(HttpReader, AnAnswerBeyondTheLimitIsTooLarge) {
   for (const auto* text : {"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999\r\n\r\n",
                            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffff\r\n"}) {
