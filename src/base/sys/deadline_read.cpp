@@ -20,28 +20,32 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 namespace gantry::sys {
 namespace {
 
-// What the reader sends before the bytes: how it ended.
+using FileName = std::array<char, 32>;  // /proc/self/fd/N
+
+// What the reader sends before the bytes of each file.
 struct ReadHeader {
-  enum Kind : int { Done, ForkFailed, OpenFailed, ReadFailed };
+  enum Kind : int { Done, OpenFailed, ReadFailed };
   int kind = Done;
   int error = 0;
+  std::size_t size = 0;
 };
 
 // Prepared before the fork: the reader may be forked from a process with threads, so it may make
 // system calls only.
 struct ReaderJob {
-  int answer;
-  int file;                   // O_PATH
-  std::array<char, 32> name;  // /proc/self/fd/N of the file
-  unsigned max_descriptor;    // where close_range is missing
+  int answer = -1;
+  std::vector<FileName> files;
+  std::vector<int> keep;        // the reader's descriptors, in ascending order
+  unsigned max_descriptor = 0;  // where close_range is missing
 };
 
-void send_header(const ReaderJob& job, ReadHeader::Kind kind, int error) {
-  const ReadHeader header{.kind = kind, .error = error};
+void send_header(const ReaderJob& job, const ReadHeader& header) {
   if (::write(job.answer, &header, sizeof header) < 0) return;  // the caller gave up
 }
 
@@ -56,29 +60,35 @@ void close_descriptors(const ReaderJob& job, unsigned first, unsigned last) {
 
 // A reader that hangs must not keep a lock or the other end of a pipe.
 void keep_own_descriptors(const ReaderJob& job) {
-  const auto low = static_cast<unsigned>(std::min(job.answer, job.file));
-  const auto high = static_cast<unsigned>(std::max(job.answer, job.file));
-  if (low > 0) close_descriptors(job, 0, low - 1);
-  close_descriptors(job, low + 1, high - 1);
-  close_descriptors(job, high + 1, ~0U);
+  unsigned next = 0;
+  for (const int fd : job.keep) {
+    const auto kept = static_cast<unsigned>(fd);
+    if (kept > next) close_descriptors(job, next, kept - 1);
+    next = kept + 1;
+  }
+  close_descriptors(job, next, ~0U);
+}
+
+void read_and_send(const ReaderJob& job, const FileName& file) {
+  const int fd = ::open(file.data(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return send_header(job, {.kind = ReadHeader::OpenFailed, .error = errno});
+  std::array<char, kMaxKernelRead> bytes{};
+  const auto got = ::read(fd, bytes.data(), bytes.size());
+  if (got < 0) {
+    send_header(job, {.kind = ReadHeader::ReadFailed, .error = errno});
+  } else {
+    const auto size = static_cast<std::size_t>(got);
+    send_header(job, {.size = size});
+    if (::write(job.answer, bytes.data(), size) < 0) ::_exit(1);  // the caller gave up
+  }
+  ::close(fd);
 }
 
 [[noreturn]] void run_reader(const ReaderJob& job) {
   ::setsid();
   keep_own_descriptors(job);
-  const int fd = ::open(job.name.data(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    send_header(job, ReadHeader::OpenFailed, errno);
-    ::_exit(1);
-  }
-  std::array<char, kMaxKernelRead> bytes{};
-  const auto got = ::read(fd, bytes.data(), bytes.size());
-  if (got < 0) {
-    send_header(job, ReadHeader::ReadFailed, errno);
-    ::_exit(1);
-  }
-  send_header(job, ReadHeader::Done, 0);
-  ::_exit(::write(job.answer, bytes.data(), static_cast<std::size_t>(got)) == got ? 0 : 1);
+  for (const auto& file : job.files) read_and_send(job, file);
+  ::_exit(0);
 }
 
 // A process in between starts the reader and exits, so that init collects the reader.
@@ -88,17 +98,17 @@ Status start_reader(const ReaderJob& job) {
   if (between == 0) {
     const pid_t reader = ::_Fork();
     if (reader == 0) run_reader(job);
-    if (reader < 0) send_header(job, ReadHeader::ForkFailed, errno);
-    ::_exit(0);
+    ::_exit(reader < 0 ? errno : 0);
   }
-  while (::waitpid(between, nullptr, 0) < 0 && errno == EINTR) {
+  int status = 0;
+  while (::waitpid(between, &status, 0) < 0 && errno == EINTR) {
   }
+  if (WIFEXITED(status) && WEXITSTATUS(status) != 0) return Error::sys(WEXITSTATUS(status), "fork");
   return {};
 }
 
-// All that comes through the pipe until the reader ends.
-Result<std::string> collect_answer(int pipe, Clock::time_point until) {
-  std::string bytes;
+// Adds to `bytes` all that comes through the pipe until the reader ends.
+Status collect_answers(int pipe, Clock::time_point until, std::string& bytes) {
   std::array<char, kMaxKernelRead> buffer{};
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
@@ -110,19 +120,21 @@ Result<std::string> collect_answer(int pipe, Clock::time_point until) {
     const auto got = ::read(pipe, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error::sys(errno, "read from the reading process");
-    if (got == 0) return bytes;
+    if (got == 0) return {};
     bytes.append(buffer.data(), static_cast<std::size_t>(got));
   }
 }
 
-Result<std::string> decode_answer(std::string bytes, std::string_view shown) {
+// Takes one answer off the front; nullopt if it is not complete.
+std::optional<Result<std::string>> take_answer(std::string_view& bytes, std::string_view shown) {
   ReadHeader header;
-  if (bytes.size() < sizeof header)
-    return Error(Errc::Internal, fmt::format("read {}: the reading process was killed", shown));
+  if (bytes.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, bytes.data(), sizeof header);
+  if (bytes.size() - sizeof header < header.size) return std::nullopt;
+  const auto text = bytes.substr(sizeof header, header.size);
+  bytes.remove_prefix(sizeof header + header.size);
   switch (header.kind) {
-    case ReadHeader::Done: return bytes.substr(sizeof header);
-    case ReadHeader::ForkFailed: return Error::sys(header.error, "fork");
+    case ReadHeader::Done: return std::string(text);
     case ReadHeader::OpenFailed: return Error::sys(header.error, fmt::format("open {}", shown));
     default: return Error::sys(header.error, fmt::format("read {}", shown));
   }
@@ -144,8 +156,8 @@ bool is_plain_file(int fd) {
          system.f_type != SYSFS_MAGIC && system.f_type != PROC_SUPER_MAGIC;
 }
 
-Result<std::string> read_here(const ReaderJob& job, std::string_view shown) {
-  const UniqueFd fd(::open(job.name.data(), O_RDONLY | O_CLOEXEC));
+Result<std::string> read_here(const FileName& file, std::string_view shown) {
+  const UniqueFd fd(::open(file.data(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return Error::sys(errno, fmt::format("open {}", shown));
   std::string bytes(kMaxKernelRead, '\0');
   const auto got = ::read(fd.get(), bytes.data(), bytes.size());
@@ -154,30 +166,124 @@ Result<std::string> read_here(const ReaderJob& job, std::string_view shown) {
   return bytes;
 }
 
+// A file that only a reader may open.
+struct PendingFile {
+  std::size_t index = 0;  // of its path
+  UniqueFd file;          // O_PATH: looks the file up, opens nothing
+};
+
+FileName name_of(const UniqueFd& file) {
+  FileName name{};
+  fmt::format_to_n(name.data(), name.size() - 1, "/proc/self/fd/{}", file.get());
+  return name;
+}
+
+ReaderJob job_of(std::span<const PendingFile> files, int answer) {
+  ReaderJob job{.answer = answer, .keep = {answer}, .max_descriptor = highest_descriptor()};
+  for (const auto& one : files) {
+    job.files.push_back(name_of(one.file));
+    job.keep.push_back(one.file.get());
+  }
+  std::sort(job.keep.begin(), job.keep.end());
+  return job;
+}
+
+class DeadlineReader {
+ public:
+  DeadlineReader(const Host& host, std::span<const std::string> paths,
+                 std::chrono::milliseconds deadline)
+      : host_(host),
+        paths_(paths),
+        deadline_(deadline),
+        results_(paths.size(), Error(Errc::Internal, "not read")) {}
+
+  std::vector<Result<std::string>> run(AfterTimeout after_timeout) {
+    for (std::size_t i = 0; i < paths_.size(); ++i) look_up(i);
+    std::span<const PendingFile> left = pending_;
+    while (!left.empty()) {
+      const auto [read, ended] = read_until_deadline(left);
+      left = left.subspan(read);
+      if (left.empty()) break;
+      const bool timed_out = ended.code() == Errc::Timeout;
+      results_[left.front().index] = timed_out ? timeout(left.front()) : ended;
+      const auto failed = std::exchange(left, left.subspan(1)).front().index;
+      if (timed_out && after_timeout == AfterTimeout::GoOn) continue;
+      for (const auto& one : left) results_[one.index] = results_[failed];
+      break;
+    }
+    return std::move(results_);
+  }
+
+ private:
+  std::string shown(std::size_t index) const { return host_.outside(paths_[index]); }
+
+  Error timeout(const PendingFile& one) const {
+    return {Errc::Timeout, fmt::format("the read of {} did not return within {} ms: the kernel "
+                                       "holds the lock of the device",
+                                       shown(one.index), deadline_.count())};
+  }
+
+  void look_up(std::size_t index) {
+    auto file = host_.open(paths_[index], O_PATH);
+    if (!file.ok()) {
+      results_[index] = file.error();
+    } else if (is_plain_file(file->get())) {
+      results_[index] = read_here(name_of(*file), shown(index));
+    } else {
+      pending_.push_back({.index = index, .file = *std::move(file)});
+    }
+  }
+
+  // How many were read, and why not more; the reason counts only if some are left.
+  struct ReadFiles {
+    std::size_t count = 0;
+    Error ended;
+  };
+  ReadFiles read_until_deadline(std::span<const PendingFile> files) {
+    std::string bytes;
+    const auto ended = collect(files, bytes);
+    std::string_view left = bytes;
+    std::size_t count = 0;
+    for (; count < files.size(); ++count) {
+      auto answer = take_answer(left, shown(files[count].index));
+      if (!answer) break;
+      results_[files[count].index] = *std::move(answer);
+    }
+    if (!ended.ok()) return {count, ended.error()};
+    return {count, Error(Errc::Internal, "the process that reads for Gantry was killed")};
+  }
+
+  Status collect(std::span<const PendingFile> files, std::string& bytes) const {
+    const auto until = Clock::now() + deadline_;
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
+    const UniqueFd mine(ends[0]);
+    UniqueFd theirs(ends[1]);
+    GANTRY_CHECK(start_reader(job_of(files, theirs.get())));
+    theirs.reset();
+    return collect_answers(mine.get(), until, bytes);
+  }
+
+  const Host& host_;
+  std::span<const std::string> paths_;
+  std::chrono::milliseconds deadline_;
+  std::vector<PendingFile> pending_;
+  std::vector<Result<std::string>> results_;
+};
+
 }  // namespace
+
+std::vector<Result<std::string>> read_with_deadline(const Host& host,
+                                                    std::span<const std::string> paths,
+                                                    std::chrono::milliseconds deadline,
+                                                    AfterTimeout after_timeout) {
+  return DeadlineReader(host, paths, deadline).run(after_timeout);
+}
 
 Result<std::string> read_with_deadline(const Host& host, std::string_view path,
                                        std::chrono::milliseconds deadline) {
-  const auto shown = host.outside(path);
-  const auto until = Clock::now() + deadline;
-  GANTRY_TRY(const auto file, host.open(path, O_PATH));  // looks the file up, opens nothing
-  ReaderJob job{.answer = -1, .file = file.get(), .name = {}, .max_descriptor = 0};
-  fmt::format_to_n(job.name.data(), job.name.size() - 1, "/proc/self/fd/{}", file.get());
-  if (is_plain_file(file.get())) return read_here(job, shown);
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
-  const UniqueFd mine(ends[0]);
-  UniqueFd theirs(ends[1]);
-  job.answer = theirs.get();
-  job.max_descriptor = highest_descriptor();
-  GANTRY_CHECK(start_reader(job));
-  theirs.reset();
-  auto answer = collect_answer(mine.get(), until);
-  if (answer.ok()) return decode_answer(*std::move(answer), shown);
-  if (answer.error().code() != Errc::Timeout) return answer;
-  return Error(Errc::Timeout, fmt::format("the read of {} did not return within {} ms: the kernel "
-                                          "holds the lock of the device",
-                                          shown, deadline.count()));
+  const std::string only(path);
+  return read_with_deadline(host, std::span(&only, 1), deadline, AfterTimeout::GiveUp).front();
 }
 
 }  // namespace gantry::sys

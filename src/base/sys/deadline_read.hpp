@@ -8,8 +8,11 @@
 #include "base/sys/host.hpp"
 
 #include <chrono>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gantry::sys {
 
@@ -21,5 +24,17 @@ inline constexpr std::size_t kMaxKernelRead = 4096;  // a sysfs attribute has on
 // lets it go, is not a child of ours and holds none of our descriptors. Any thread may call it.
 Result<std::string> read_with_deadline(const Host& host, std::string_view path,
                                        std::chrono::milliseconds deadline);
+
+enum class AfterTimeout : std::uint8_t {
+  GiveUp,  // the files have one lock: those after the first that timed out fail as it did
+  GoOn     // each has its own lock: another process reads the rest, with the deadline again
+};
+
+// The same for several files, with one process for all of them: a result for each path, in order.
+// The deadline is for all of them together.
+std::vector<Result<std::string>> read_with_deadline(const Host& host,
+                                                    std::span<const std::string> paths,
+                                                    std::chrono::milliseconds deadline,
+                                                    AfterTimeout after_timeout);
 
 }  // namespace gantry::sys

@@ -7,16 +7,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace gantry::sys {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(ReadWithDeadline, ReadsAFile) {
   test::Tree tree;
@@ -56,6 +60,13 @@ TEST(ReadWithDeadline, ADirectoryIsAnErrorOfTheKernel) {
   EXPECT_EQ(text.error().sys_errno(), EISDIR);
 }
 
+// So that a test leaves no process.
+void let_reader_go(const std::string& pipe) {
+  const int writer = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  EXPECT_GE(writer, 0);
+  ::close(writer);
+}
+
 // A pipe without a writer blocks the open, as the lock of a device blocks the read.
 TEST(ReadWithDeadline, GivesUpAtTheDeadlineAndKeepsNothing) {
   test::Tree tree;
@@ -69,10 +80,63 @@ TEST(ReadWithDeadline, GivesUpAtTheDeadlineAndKeepsNothing) {
   EXPECT_THAT(text.error().text(), HasSubstr("the lock of the device"));
   EXPECT_GE(took, 200ms);
   EXPECT_LT(took, 10s);
-  // Lets the reader go, so that the test leaves no process.
-  const int writer = ::open(tree.path("sys/locked").c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-  EXPECT_GE(writer, 0);
-  ::close(writer);
+  let_reader_go(tree.path("sys/locked"));
+}
+
+TEST(ReadSeveralWithDeadline, OneProcessReadsThemInOrder) {
+  const auto host = Host::at("/");
+  const std::vector<std::string> paths{"/proc/sys/kernel/ostype", "/proc/none", "/proc/self/status",
+                                       "/proc/sys/kernel/ostype"};
+  const auto texts = read_with_deadline(*host, paths, 10s, AfterTimeout::GiveUp);
+  ASSERT_EQ(texts.size(), 4U);
+  EXPECT_EQ(*texts[0], "Linux\n");
+  EXPECT_EQ(texts[1].error().code(), Errc::NotFound);
+  // The reader, and not the test, opened it. It has the same name and no parent of the test.
+  EXPECT_THAT(*texts[2], HasSubstr("PPid:"));
+  EXPECT_THAT(*texts[2], Not(HasSubstr(fmt::format("\nPid:\t{}\n", ::getpid()))));
+  EXPECT_EQ(*texts[3], "Linux\n");
+  EXPECT_TRUE(read_with_deadline(*host, {}, 10s, AfterTimeout::GiveUp).empty());
+}
+
+TEST(ReadSeveralWithDeadline, MoreBytesThanAPipeHolds) {
+  const auto host = Host::at("/");
+  const std::vector<std::string> paths(100, "/proc/self/status");
+  for (const auto& text : read_with_deadline(*host, paths, 10s, AfterTimeout::GiveUp)) {
+    ASSERT_TRUE(text.ok()) << text.error().text();
+    EXPECT_GT(text->size(), 1000U);
+  }
+}
+
+// Between two files of the kernel there is one whose reader waits.
+class OneIsLocked : public testing::Test {
+ protected:
+  OneIsLocked() {
+    tree_.directory("sys");
+    EXPECT_EQ(::mkfifo(tree_.path("sys/locked").c_str(), 0600), 0);
+    paths_ = {"/proc/sys/kernel/ostype", tree_.path("sys/locked"), "/proc/sys/kernel/ostype"};
+  }
+  ~OneIsLocked() override { let_reader_go(paths_[1]); }
+  std::vector<Result<std::string>> read(AfterTimeout after_timeout) const {
+    return read_with_deadline(*Host::at("/"), paths_, 200ms, after_timeout);
+  }
+
+  test::Tree tree_;
+  std::vector<std::string> paths_;
+};
+
+TEST_F(OneIsLocked, FilesWithTheSameLockAreNotTried) {
+  const auto texts = read(AfterTimeout::GiveUp);
+  EXPECT_EQ(*texts[0], "Linux\n");
+  EXPECT_EQ(texts[1].error().code(), Errc::Timeout);
+  EXPECT_EQ(texts[2].error().code(), Errc::Timeout);
+  EXPECT_EQ(texts[2].error().text(), texts[1].error().text());
+}
+
+TEST_F(OneIsLocked, FilesWithALockOfTheirOwnAreRead) {
+  const auto texts = read(AfterTimeout::GoOn);
+  EXPECT_EQ(*texts[0], "Linux\n");
+  EXPECT_EQ(texts[1].error().code(), Errc::Timeout);
+  EXPECT_EQ(*texts[2], "Linux\n");
 }
 
 }  // namespace

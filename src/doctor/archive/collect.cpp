@@ -2,6 +2,7 @@
 #include "doctor/archive/collect.hpp"
 
 #include "base/core/text.hpp"
+#include "base/sys/deadline_read.hpp"
 #include "doctor/archive/secrets.hpp"
 
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 
 namespace gantry::doctor {
 namespace {
@@ -67,6 +69,9 @@ constexpr std::array kSources{
     Source{"/proc", "meminfo"},
 };
 
+constexpr std::string_view kDriverGpus = "/proc/driver/nvidia/gpus/";
+constexpr std::chrono::seconds kDriverAnswers{10};
+
 class Collector {
  public:
   explicit Collector(const sys::Host& host) : host_(host) {}
@@ -100,10 +105,18 @@ class Collector {
       out_.notes.push_back(fmt::format("{}: left out, the report is large enough", path));
       return;
     }
-    auto text = read_end(path);
+    auto text = path.starts_with(kDriverGpus) ? read_of_driver(path) : read_end(path);
     if (!text.ok()) return note_error(path, text.error());
     bytes_ += text->size();
     out_.files.push_back({path.substr(1), remove_secrets(*text)});
+  }
+
+  // The driver may keep a reader of its files waiting for ever; then it is not asked again.
+  Result<std::string> read_of_driver(const std::string& path) {
+    if (driver_is_silent_) return Error(Errc::Timeout, "the driver does not answer");
+    auto text = sys::read_with_deadline(host_, path, kDriverAnswers);
+    driver_is_silent_ = !text.ok() && text.error().code() == Errc::Timeout;
+    return text;
   }
 
   // At most kMostFileBytes from the end of the file.
@@ -144,6 +157,7 @@ class Collector {
   const sys::Host& host_;
   CollectedFiles out_;
   std::size_t bytes_ = 0;
+  bool driver_is_silent_ = false;
 };
 
 }  // namespace

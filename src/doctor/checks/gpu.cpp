@@ -153,14 +153,14 @@ Finding judge_temperature(const Facts& f) {
 
 Finding judge_excluded(const Facts& f) {
   Tally tally;
-  for (const auto& gpu : f.gpu_functions()) {
-    const auto path = fmt::format("/proc/driver/nvidia/gpus/{}/information", gpu.address.sysfs());
-    const auto text = f.host().read(path, 65536);
-    const auto found = procfs::parse_information_file(text.ok() ? *text : "");
+  const auto gpus = procfs::read_gpus(f.host());
+  if (!gpus.ok()) return skip(gpus.error().text());
+  for (const auto& [path, found, read_error, silent] : *gpus) {
+    if (silent) return skip(fmt::format("the driver does not answer: {}", read_error));
     if (found.exclusion_line.empty()) continue;
     Evidence read{path, fmt::format("{}: {}", found.exclusion_line, found.excluded ? "Yes" : "No")};
     if (found.excluded) {
-      tally.found(gpu.address.sysfs(), std::move(read));
+      tally.found(found.gpu.pci.sysfs(), std::move(read));
     } else {
       tally.good(std::move(read));
     }

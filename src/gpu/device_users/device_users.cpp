@@ -67,16 +67,12 @@ std::string describe(const DeviceUser& user) {
   return text + fmt::format(" with {} open", user.node);
 }
 
-std::vector<std::string> device_nodes(const sys::Host& host, const model::PciAddress& gpu) {
+Result<std::vector<std::string>> device_nodes(const sys::Host& host, const model::PciAddress& gpu) {
   std::vector<std::string> nodes;
-  const auto gpus = procfs::read_gpus(host);
-  if (gpus.ok()) {
-    for (const auto& entry : *gpus) {
-      const auto& known = entry.information.gpu;
-      if (known.pci == gpu && known.minor)
-        nodes.push_back(fmt::format("/dev/nvidia{}", *known.minor));
-    }
-  }
+  const auto known = procfs::read_gpu(host, gpu);
+  if (!known.ok() && known.error().code() == Errc::Timeout) return known.error();
+  if (known.ok() && known->gpu.minor)
+    nodes.push_back(fmt::format("/dev/nvidia{}", *known->gpu.minor));
   const auto device = fmt::format("/sys/bus/pci/devices/{}", gpu.sysfs());
   add_names(host, device + "/drm", "/dev/dri/", nodes);
   add_names(host, device + "/vfio-dev", "/dev/vfio/devices/", nodes);
@@ -86,7 +82,7 @@ std::vector<std::string> device_nodes(const sys::Host& host, const model::PciAdd
 }
 
 Result<std::vector<DeviceUser>> find_users(const sys::Host& host, const model::PciAddress& gpu) {
-  const auto nodes = device_nodes(host, gpu);
+  GANTRY_TRY(const auto nodes, device_nodes(host, gpu));
   std::vector<DeviceUser> users;
   if (nodes.empty()) return users;
   GANTRY_TRY(const auto names, host.list("/proc").in("finding the users of a GPU"));

@@ -27,12 +27,14 @@ struct DeviceUser {
 std::string describe(const DeviceUser& user);
 
 // The nodes of one GPU: /dev/nvidiaN, its DRM nodes, and those of VFIO: the group and the device.
-// Not nvidiactl and nvidia-uvm, which belong to no GPU.
-std::vector<std::string> device_nodes(const sys::Host& host, const model::PciAddress& gpu);
+// Not nvidiactl and nvidia-uvm, which belong to no GPU. Timeout if the driver does not say in time
+// which node it is.
+Result<std::vector<std::string>> device_nodes(const sys::Host& host, const model::PciAddress& gpu);
 
 // By pid; a process appears once. Processes that end meanwhile are left out. Denied if the
-// descriptors of another user's process cannot be read, because then the list would be incomplete.
-// Reads /proc for every process of the machine: milliseconds to tenths of a second.
+// descriptors of another user's process cannot be read, because then the list would be incomplete;
+// Timeout for the same reason if the driver does not answer. Reads /proc for every process of the
+// machine: milliseconds to tenths of a second.
 Result<std::vector<DeviceUser>> find_users(const sys::Host& host, const model::PciAddress& gpu);
 
 }  // namespace gantry::device_users

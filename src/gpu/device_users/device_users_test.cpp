@@ -39,7 +39,7 @@ struct BusyMachine {
 
 TEST(DeviceUsers, KnowsEveryNodeOfAGpu) {
   const BusyMachine machine;
-  EXPECT_THAT(device_nodes(machine.tree.host(), used_gpu),
+  EXPECT_THAT(*device_nodes(machine.tree.host(), used_gpu),
               ElementsAre("/dev/nvidia3", "/dev/dri/card1", "/dev/dri/renderD129",
                           "/dev/vfio/devices/vfio2", "/dev/vfio/17"));
 }

@@ -53,10 +53,16 @@ std::optional<int> numa_node(const sys::Host& host, const std::string& directory
 
 // While an unbind waits in the kernel for a process that uses the GPU, readers of this file wait
 // too, for ever. Nothing is known about the override then.
-std::string read_override(const sys::Host& host, const std::string& directory) {
-  const auto text = sys::read_with_deadline(host, directory + "/driver_override", kLockDeadline);
-  if (!text.ok() || trim(*text) == "(null)") return "";
-  return std::string(trim(*text));
+void read_overrides(const sys::Host& host, std::vector<PciDevice>& devices) {
+  std::vector<std::string> paths;
+  for (const auto& device : devices)
+    paths.push_back(
+        fmt::format("{}/{}/driver_override", kDevices, device.function.address.sysfs()));
+  const auto texts = sys::read_with_deadline(host, paths, kLockDeadline, sys::AfterTimeout::GoOn);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (!texts[i].ok() || trim(*texts[i]) == "(null)") continue;
+    devices[i].function.driver_override = std::string(trim(*texts[i]));
+  }
 }
 
 bool reads_all_ones(const sys::Host& host, const std::string& directory) {
@@ -92,7 +98,6 @@ std::optional<PciDevice> read_device(const sys::Host& host, const PciAddress& ad
     f.iommu_group = static_cast<int>(std::min<std::uint64_t>(*group, 1U << 30U));
   }
   f.numa_node = numa_node(host, directory);
-  f.driver_override = read_override(host, directory);
   if (!f.is_gpu()) return found;
   found.cpu_list = value(host, directory, "local_cpulist").value_or("");
   found.subsystem_id = subsystem_id(host, directory);
@@ -151,6 +156,7 @@ Result<PciScan> scan_pci(const sys::Host& host) {
       scan.notes.push_back(fmt::format("PCI function {}: class or device cannot be read", name));
     }
   }
+  read_overrides(host, scan.devices);
   std::sort(scan.devices.begin(), scan.devices.end(),
             [](const auto& a, const auto& b) { return a.function.address < b.function.address; });
   const auto nodes = host.read_value("/sys/devices/system/node/online");

@@ -13,7 +13,6 @@ namespace gantry::procfs {
 namespace {
 
 constexpr std::string_view kGpus = "/proc/driver/nvidia/gpus";
-constexpr std::size_t kInformationLimit = std::size_t{64} << 10U;
 constexpr std::size_t kMaxGpuDirectories = 256;  // the driver supports at most 32 GPUs
 constexpr std::string_view kModel = "Model", kUuid = "GPU UUID", kMinor = "Device Minor";
 constexpr std::string_view kExcluded = "GPU Excluded", kBlacklisted = "Blacklisted";  // before 460
@@ -46,12 +45,19 @@ void read_line(std::string_view key, std::string_view value, InformationFile& fo
   }
 }
 
-Result<std::string> read_information(const sys::Host& host, const std::string& path,
-                                     std::optional<std::chrono::milliseconds> deadline) {
-  if (!deadline) return host.read(path, kInformationLimit);
-  auto text = sys::read_with_deadline(host, path, *deadline);
-  if (!text.ok() || text->size() < sys::kMaxKernelRead) return text;
-  return Error(Errc::Corrupt, fmt::format("{} is longer than a page", host.outside(path)));
+std::string information_path(std::string_view directory) {
+  return fmt::format("{}/{}/information", kGpus, directory);
+}
+
+GpuEntry entry_of(std::string path, const model::PciAddress& gpu, const Result<std::string>& text) {
+  GpuEntry entry{.path = std::move(path)};
+  const bool whole = text.ok() && text->size() < sys::kMaxKernelRead;
+  entry.information = parse_information_file(whole ? *text : "");
+  entry.information.gpu.pci = gpu;
+  if (!text.ok()) entry.read_error = text.error().text();
+  if (text.ok() && !whole) entry.read_error = fmt::format("{} is longer than a page", entry.path);
+  entry.silent = !text.ok() && text.error().code() == Errc::Timeout;
+  return entry;
 }
 
 }  // namespace
@@ -71,36 +77,37 @@ InformationFile parse_information_file(std::string_view text) {
   return found;
 }
 
-Result<std::vector<GpuEntry>> read_gpus(const sys::Host& host,
-                                        std::optional<std::chrono::milliseconds> deadline) {
+Result<std::vector<GpuEntry>> read_gpus(const sys::Host& host, std::chrono::milliseconds deadline) {
   GANTRY_TRY(const auto names, host.list(kGpus));
   if (names.size() > kMaxGpuDirectories) {
     return Error(Errc::Corrupt, fmt::format("{} has {} entries, and a driver has at most {} GPUs",
                                             kGpus, names.size(), kMaxGpuDirectories));
   }
-  std::vector<GpuEntry> entries;
-  std::string silence;  // why the driver is not asked any more
+  std::vector<model::PciAddress> addresses;
+  std::vector<std::string> paths;
   for (const auto& name : names) {
     const auto address = model::PciAddress::parse(name);
     if (!address) continue;
-    GpuEntry entry{.path = fmt::format("{}/{}/information", kGpus, name)};
-    if (silence.empty()) {
-      const auto text = read_information(host, entry.path, deadline);
-      if (!text.ok()) entry.read_error = text.error().text();
-      if (!text.ok() && text.error().code() == Errc::Timeout) silence = entry.read_error;
-      entry.information = parse_information_file(text.ok() ? *text : "");
-    } else {
-      entry.read_error = silence;
-      entry.information = parse_information_file("");
-    }
-    entry.silent = !silence.empty();
-    entry.information.gpu.pci = *address;
-    entries.push_back(std::move(entry));
+    addresses.push_back(*address);
+    paths.push_back(information_path(name));
   }
+  const auto texts = sys::read_with_deadline(host, paths, deadline, sys::AfterTimeout::GiveUp);
+  std::vector<GpuEntry> entries;
+  for (std::size_t i = 0; i < paths.size(); ++i)
+    entries.push_back(entry_of(std::move(paths[i]), addresses[i], texts[i]));
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
     return a.information.gpu.pci < b.information.gpu.pci;
   });
   return entries;
+}
+
+Result<InformationFile> read_gpu(const sys::Host& host, const model::PciAddress& gpu,
+                                 std::chrono::milliseconds deadline) {
+  const auto path = information_path(gpu.sysfs());
+  const auto text = sys::read_with_deadline(host, path, deadline);
+  if (!text.ok() && text.error().code() == Errc::Timeout) return text.error();
+  if (!text.ok() && text.error().code() == Errc::NotFound) return text.error();
+  return entry_of(path, gpu, text).information;
 }
 
 }  // namespace gantry::procfs

@@ -8,7 +8,6 @@
 #include "gpu/model/inventory.hpp"
 
 #include <chrono>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,18 +33,22 @@ struct GpuEntry {
   bool silent = false;          // the driver did not answer in time
 };
 
-// For callers that must not hang. An open of one GPU takes seconds where no process keeps the
-// driver's state.
+// An open of one GPU takes seconds where no process keeps the driver's state.
 inline constexpr std::chrono::seconds kAnswerDeadline{10};
 
 // All GPUs of the driver by PCI address, also excluded ones. Directories whose names are not PCI
 // addresses are skipped. NotFound if the driver is not loaded; Corrupt if there are more
 // directories than a driver can have GPUs.
 // For each file the driver takes a lock that an open of any GPU holds until it ends, and a reader
-// that waits for it cannot be killed. With a deadline, children read the files; after the first
-// file that was not read in time, the others are not tried. A container's start has no time for
-// children, and nothing to do without the driver: it reads without a deadline.
-Result<std::vector<GpuEntry>> read_gpus(
-    const sys::Host& host, std::optional<std::chrono::milliseconds> deadline = std::nullopt);
+// that waits for it cannot be killed. So one child reads all of them, and after the first file that
+// was not read in time, the others are not tried. The child costs less than a millisecond; where
+// that is too much, as in the usual start of a container, use the inventory file instead.
+Result<std::vector<GpuEntry>> read_gpus(const sys::Host& host,
+                                        std::chrono::milliseconds deadline = kAnswerDeadline);
+
+// One of them. NotFound if the driver does not have the GPU; Timeout if it did not answer, because
+// then nothing is known about the GPU.
+Result<InformationFile> read_gpu(const sys::Host& host, const model::PciAddress& gpu,
+                                 std::chrono::milliseconds deadline = kAnswerDeadline);
 
 }  // namespace gantry::procfs

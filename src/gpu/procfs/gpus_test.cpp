@@ -194,6 +194,25 @@ TEST(ReadGpus, GivesUpOnADriverThatDoesNotAnswer) {
   ::close(writer);  // lets the reader go
 }
 
+TEST(ReadGpu, KnowsASilentDriverFromAMissingGpu) {
+  Tree tree;
+  add_gpu(tree, "0000:01:00.0", "GPU UUID: GPU-1\nDevice Minor: 3\n");
+  tree.directory("proc/driver/nvidia/gpus/0000:02:00.0");
+  const auto file = tree.path("proc/driver/nvidia/gpus/0000:02:00.0/information");
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  const auto read = [&](std::string_view address) {
+    return read_gpu(tree.host(), *model::PciAddress::parse(address),
+                    std::chrono::milliseconds(200));
+  };
+  EXPECT_EQ(read("0000:01:00.0")->gpu.minor, 3U);
+  EXPECT_EQ(read("0000:01:00.0")->gpu.pci.sysfs(), "0000:01:00.0");
+  EXPECT_EQ(read("0000:02:00.0").error().code(), Errc::Timeout);
+  EXPECT_EQ(read("0000:03:00.0").error().code(), Errc::NotFound);
+  const int writer = ::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  EXPECT_GE(writer, 0);
+  ::close(writer);  // lets the reader go
+}
+
 TEST(ReadGpus, FailsWithoutADriverOrWithTooManyEntries) {
   Tree tree;
   EXPECT_EQ(read_gpus(tree.host()).error().code(), Errc::NotFound);

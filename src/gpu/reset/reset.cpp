@@ -4,10 +4,12 @@
 #include "base/core/clock.hpp"
 #include "base/core/printable.hpp"
 #include "base/core/text.hpp"
+#include "base/sys/deadline_read.hpp"
 #include "base/sys/deadline_write.hpp"
 #include "base/sys/shell_command.hpp"
 #include "gpu/probe/pci.hpp"
 #include "gpu/procfs/gpus.hpp"
+#include "gpu/procfs/mig.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,6 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kWriteDeadline = 30s;  // a bus reset waits for the card to answer again
+constexpr auto kLockDeadline = 2s;    // a device's lock is held for milliseconds otherwise
 constexpr std::size_t kShortestUuid = 8;
 constexpr std::string_view kNvidia = "nvidia";
 constexpr std::string_view kDriversProbe = "/sys/bus/pci/drivers_probe";
@@ -53,20 +56,25 @@ Error no_such_gpu(const sys::Host& host, std::string_view name) {
                                     : fmt::format("there are {}", fmt::join(there, ", ")))};
 }
 
+Error no_answer(const Error& error) {
+  return Error(Errc::Busy, fmt::format("the driver does not answer: {}", error.cause()))
+      .advise("wait until the program that starts on a GPU now has started, then repeat it");
+}
+
 // The GPU's instances end with the reset; the driver forgets them.
-bool has_mig_instances(const sys::Host& host, const model::PciAddress& gpu) {
-  const auto gpus = procfs::read_gpus(host);
-  if (!gpus.ok()) return false;
-  for (const auto& entry : *gpus) {
-    const auto& known = entry.information.gpu;
-    if (known.pci != gpu || !known.minor) continue;
-    const auto names =
-        host.list(fmt::format("/proc/driver/nvidia/capabilities/gpu{}/mig", *known.minor));
-    return names.ok() && std::any_of(names->begin(), names->end(), [](const std::string& name) {
-             return name.starts_with("gi");
-           });
-  }
-  return false;
+Result<bool> has_mig_instances(const sys::Host& host, const model::PciAddress& gpu) {
+  const auto known = procfs::read_gpu(host, gpu);
+  if (!known.ok() && known.error().code() == Errc::Timeout) return no_answer(known.error());
+  return known.ok() && known->gpu.minor && procfs::has_mig_instances(host, *known->gpu.minor);
+}
+
+// 0 where the kernel has no such file. While an unbind waits for a process that uses the GPU, every
+// reader of it waits too.
+Result<std::string> count_virtual_functions(const sys::Host& host, const model::PciAddress& gpu) {
+  const auto path = device_path(gpu, "sriov_numvfs");
+  if (!host.exists(path)) return std::string("0");
+  GANTRY_TRY(const auto text, sys::read_with_deadline(host, path, kLockDeadline));
+  return std::string(trim(text));
 }
 
 // vGPUs of cards without virtual functions: directories below the card.
@@ -78,11 +86,12 @@ bool has_mediated_devices(const sys::Host& host, const model::PciAddress& gpu) {
 }
 
 Status check_possible(const sys::Host& host, const model::PciAddress& gpu) {
-  const auto functions = host.read_value(device_path(gpu, "sriov_numvfs")).value_or("0");
-  if (functions != "0") {
+  auto functions = count_virtual_functions(host, gpu);
+  if (!functions.ok()) return Error(Errc::Busy, functions.error().text());
+  if (*functions != "0") {
     return Error(Errc::Busy, fmt::format("{} has {} virtual functions, which a reset would remove; "
                                          "remove its vGPUs first",
-                                         gpu.sysfs(), printable(functions)));
+                                         gpu.sysfs(), printable(*functions)));
   }
   if (has_mediated_devices(host, gpu))
     return Error(Errc::Busy, fmt::format("{} has vGPUs, which a reset would remove; remove them "
@@ -159,7 +168,10 @@ Status bind(const sys::Host& host, const ResetPlan& plan, const WriteFile& write
 // A card that had no driver, if the driver is loaded and the card is not reserved for another one.
 // It is as it was before the reset, so this error leaves nothing in between.
 Status check_taken(const sys::Host& host, const model::PciAddress& gpu, const ResetTiming& timing) {
-  const auto reserved = host.read_value(device_path(gpu, "driver_override")).value_or("");
+  const auto override_text =
+      sys::read_with_deadline(host, device_path(gpu, "driver_override"), kLockDeadline)
+          .value_or("");
+  const auto reserved = trim(override_text);
   const bool free_to_take = reserved.empty() || reserved == "(null)";
   if (!free_to_take || !host.exists(fmt::format("/sys/bus/pci/drivers/{}", kNvidia))) return {};
   if (wait_until([&] { return !bound_driver(host, gpu).empty(); }, timing)) return {};
@@ -197,6 +209,9 @@ Result<model::PciAddress> find_gpu(const sys::Host& host, std::string_view name)
   }
   const auto gpus = procfs::read_gpus(host);
   if (!gpus.ok()) return no_such_gpu(host, name);
+  for (const auto& entry : *gpus) {
+    if (entry.silent) return no_answer(Error(Errc::Timeout, entry.read_error));
+  }
   const auto index = parse_u64(name);
   if (index && *index < gpus->size()) return (*gpus)[*index].information.gpu.pci;
   std::vector<model::PciAddress> found;
@@ -224,7 +239,8 @@ Result<ResetPlan> plan_reset(const sys::Host& host, const model::PciAddress& gpu
                  fmt::format("every reset method of {} is turned off", gpu.sysfs()))
         .advise(sys::on_machine(
             host, fmt::format("echo default | sudo tee {}", device_path(gpu, "reset_method"))));
-  if (has_mig_instances(host, gpu))
+  GANTRY_TRY(const bool has_instances, has_mig_instances(host, gpu));
+  if (has_instances)
     plan.warnings.emplace_back("its MIG instances end; create them again after the reset");
   if (plan.method == "bus") plan.warnings.emplace_back("the kernel resets the whole bus above it");
   if (plan.method == "pm")

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 
 namespace gantry::pci {
 namespace {
@@ -40,12 +41,6 @@ class Directory {
   std::string link_name(std::string_view name) const {
     const auto target = host_.link(join(name));
     return target.ok() ? target->substr(target->rfind('/') + 1) : "";
-  }
-  // For the files that take the lock of the device.
-  Result<std::string> locked_text(std::string_view name) const {
-    auto content = sys::read_with_deadline(host_, join(name), kLockDeadline);
-    if (!content.ok()) return content;
-    return std::string(trim(*content));
   }
   bool has(std::string_view name) const { return host_.exists(join(name)); }
   std::vector<std::string> names(std::string_view folder = "") const {
@@ -136,17 +131,35 @@ std::optional<Sriov> read_sriov(const Directory& device) {
   return found;
 }
 
-// The files whose readers wait for the lock of the device.
-void read_locked_files(const Directory& device, Function& function) {
-  if (!function.has_driver_override) return;
-  auto text = device.locked_text("driver_override");
-  function.locked = !text.ok() && text.error().code() == Errc::Timeout;
-  if (text.ok()) function.driver_override = without_null(*std::move(text));
-  if (!function.sriov || function.locked) return;
-  const auto count = device.locked_text("sriov_numvfs");
-  function.locked = !count.ok() && count.error().code() == Errc::Timeout;
-  const auto number = count.ok() ? parse_u64(*count) : std::nullopt;
-  if (number && *number <= kMaxVfs) function.sriov->num_vfs = static_cast<std::uint32_t>(*number);
+// A file of some functions whose readers wait for the lock of the device. Calls `take` for each
+// function with its text, if the function is not locked.
+template <class Take>
+void read_locked_file(const sys::Host& host, std::span<Function* const> functions,
+                      std::string_view name, Take take) {
+  std::vector<std::string> paths;
+  for (const auto* function : functions)
+    paths.push_back(fmt::format("{}/{}", device_path(function->address), name));
+  const auto texts = sys::read_with_deadline(host, paths, kLockDeadline, sys::AfterTimeout::GoOn);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    functions[i]->locked = !texts[i].ok() && texts[i].error().code() == Errc::Timeout;
+    if (texts[i].ok()) take(*functions[i], trim(*texts[i]));
+  }
+}
+
+void read_locked_files(const sys::Host& host, std::span<Function> functions) {
+  std::vector<Function*> some;
+  for (auto& function : functions) {
+    if (function.is_nvidia() && function.has_driver_override) some.push_back(&function);
+  }
+  read_locked_file(host, some, "driver_override", [](Function& function, std::string_view text) {
+    function.driver_override = without_null(std::string(text));
+  });
+  std::erase_if(some,
+                [](const Function* function) { return !function->sriov || function->locked; });
+  read_locked_file(host, some, "sriov_numvfs", [](Function& function, std::string_view text) {
+    const auto number = parse_u64(text);
+    if (number && *number <= kMaxVfs) function.sriov->num_vfs = static_cast<std::uint32_t>(*number);
+  });
 }
 
 // "controlC1" and "pcmC1D3p" below sound/card1.
@@ -217,7 +230,6 @@ Function read_device(const Directory& device, const PciAddress& address) {
   f.sriov = read_sriov(device);
   f.physfn = PciAddress::parse(device.link_name("physfn"));
   f.vendor_vfio = f.physfn && device.has("nvidia/current_vgpu_type");
-  if (f.is_nvidia()) read_locked_files(device, f);
   return f;
 }
 
@@ -263,6 +275,7 @@ Result<Bus> read_bus(const sys::Host& host) {
     }
     bus.functions.push_back(std::move(function));
   }
+  read_locked_files(host, bus.functions);
   std::sort(bus.functions.begin(), bus.functions.end(),
             [](const auto& a, const auto& b) { return a.address < b.address; });
   bus.groups = read_groups(host);
@@ -274,7 +287,9 @@ Result<Function> read_function(const sys::Host& host, const PciAddress& address)
   if (!device.has("vendor")) {
     return Error(Errc::NotFound, fmt::format("{} is not on the PCI bus", address.sysfs()));
   }
-  return read_device(device, address);
+  auto function = read_device(device, address);
+  read_locked_files(host, std::span(&function, 1));
+  return function;
 }
 
 Result<CardId> read_card_id(const sys::Host& host, const PciAddress& address) {
@@ -292,9 +307,9 @@ std::string read_driver(const sys::Host& host, const PciAddress& address) {
 }
 
 Result<std::string> read_driver_override(const sys::Host& host, const PciAddress& address) {
-  auto text = Directory(host, device_path(address)).locked_text("driver_override");
-  if (!text.ok()) return text;
-  return without_null(*std::move(text));
+  const auto path = device_path(address) + "/driver_override";
+  GANTRY_TRY(const auto text, sys::read_with_deadline(host, path, kLockDeadline));
+  return without_null(std::string(trim(text)));
 }
 
 std::string find_serial(std::string_view config_space) {
