@@ -2,6 +2,7 @@
 #include "doctor/engine/guest.hpp"
 
 #include "base/core/text.hpp"
+#include "gpu/procfs/cpuinfo.hpp"
 
 #include <array>
 #include <string_view>
@@ -32,24 +33,12 @@ constexpr std::array kVendors{
     Vendor{"OracleCloud", Hypervisor::Cloud, "Oracle Cloud", true},
 };
 
-// Reads the flags of the first processor only: all processors have the same ones.
-bool has_hypervisor_flag(std::string_view cpuinfo) {
-  for (auto line : lines(cpuinfo)) {
-    if (!line.starts_with("flags")) continue;
-    for (auto flag : split(line, ' ')) {
-      if (flag == "hypervisor") return true;
-    }
-    return false;
-  }
-  return false;
-}
-
 }  // namespace
 
 Guest detect_guest(const sys::Host& host) {
   Guest guest;
   const auto cpuinfo = host.read("/proc/cpuinfo", std::size_t{32} << 20);
-  const bool flag = cpuinfo.ok() && has_hypervisor_flag(*cpuinfo);
+  const bool flag = cpuinfo.ok() && procfs::has_hypervisor_flag(*cpuinfo);
   if (cpuinfo.ok()) {
     guest.known = true;
     guest.evidence.push_back({"/proc/cpuinfo", flag ? "flag hypervisor" : "no flag hypervisor"});

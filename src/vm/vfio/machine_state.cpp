@@ -2,6 +2,7 @@
 #include "vm/vfio/machine_state.hpp"
 
 #include "base/core/text.hpp"
+#include "gpu/procfs/cpuinfo.hpp"
 #include "gpu/procfs/gpus.hpp"
 #include "gpu/procfs/mig.hpp"
 #include "vm/pci/read_bus.hpp"
@@ -26,7 +27,7 @@ Iommu read_iommu(const sys::Host& host) {
   const std::string tables = "/sys/firmware/acpi/tables";
   iommu.firmware_table = host.exists(tables + "/DMAR") || host.exists(tables + "/IVRS");
   const auto cpuinfo = host.read("/proc/cpuinfo", kCpuinfoLimit).value_or("");
-  iommu.guest = is_virtual_machine(cpuinfo);
+  iommu.guest = procfs::has_hypervisor_flag(cpuinfo);
   iommu.amd = contains(cpuinfo, "AuthenticAMD");
   iommu.disabled_by = find_disabling_parameter(host.read("/proc/cmdline").value_or(""));
   iommu.interrupts = parse_interrupts(host.read("/proc/interrupts", kInterruptsLimit).value_or(""));
@@ -38,7 +39,7 @@ Iommu read_iommu(const sys::Host& host) {
 
 std::vector<DriverGpu> read_driver_gpus(const sys::Host& host) {
   std::vector<DriverGpu> gpus;
-  const auto entries = procfs::read_gpus(host, procfs::kAnswerDeadline);
+  const auto entries = procfs::read_gpus(host);
   if (!entries.ok()) return gpus;  // the driver is not loaded
   for (const auto& entry : *entries) {
     const auto& gpu = entry.information.gpu;
@@ -142,15 +143,6 @@ std::string find_disabling_parameter(std::string_view cmdline) {
     if (std::find(kOff.begin(), kOff.end(), word) != kOff.end()) return std::string(word);
   }
   return "";
-}
-
-bool is_virtual_machine(std::string_view cpuinfo) {
-  for (const auto line : lines(cpuinfo)) {
-    if (!line.starts_with("flags")) continue;
-    const auto flags = split(line, ' ');
-    return std::find(flags.begin(), flags.end(), "hypervisor") != flags.end();
-  }
-  return false;
 }
 
 Result<model::PciAddress> find_gpu(const MachineState& state, std::string_view name) {

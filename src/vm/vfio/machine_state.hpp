@@ -66,7 +66,6 @@ Result<MachineState> read_machine_state(const sys::Host& host);
 // Parts of it, for tests. All accept any bytes.
 InterruptRemapping parse_interrupts(std::string_view proc_interrupts);
 std::string find_disabling_parameter(std::string_view cmdline);
-bool is_virtual_machine(std::string_view cpuinfo);
 
 // A GPU as a person names it: "0000:3b:00.0", "3b:00.0", a UUID, or the driver's index.
 Result<model::PciAddress> find_gpu(const MachineState& state, std::string_view name);
