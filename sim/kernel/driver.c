@@ -41,6 +41,10 @@ static bool stick_remove;
 module_param(stick_remove, bool, 0644);
 MODULE_PARM_DESC(stick_remove, "Unbinding does not return until this is 0 again");
 
+bool sim_silent;
+module_param_named(silent, sim_silent, bool, 0644);
+MODULE_PARM_DESC(silent, "Reads of a GPU's information do not return until this is 0 again");
+
 DEFINE_MUTEX(sim_lock);
 static LIST_HEAD(bound); /* not drvdata, which vfio-pci-core uses on a VF */
 static struct sim_gpu* by_minor[SIM_MAX_GPUS];

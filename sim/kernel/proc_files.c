@@ -2,6 +2,7 @@
 /* /proc/driver/nvidia, as far as programs read it. */
 #include "simulated.h"
 
+#include <linux/delay.h>
 #include <linux/seq_file.h>
 #include <linux/uaccess.h>
 
@@ -32,6 +33,8 @@ static int show_information(struct seq_file* out, void* unused) {
   const struct sim_gpu_description* d = &gpu->description;
   const u64 mask = d->dma_bits >= 64 ? U64_MAX : (1ULL << d->dma_bits) - 1;
 
+  /* The vendor's driver takes a lock here that an open of any GPU holds until it ends. */
+  while (READ_ONCE(sim_silent)) msleep(50);
   seq_printf(out, "Model: \t\t %s\nIRQ:   \t\t %u\nGPU UUID: \t %s\nVideo BIOS: \t %s\n", d->model,
              gpu->pdev->irq, d->uuid, d->vbios);
   seq_printf(out, "Bus Type: \t PCIe\nDMA Size: \t %u bits\nDMA Mask: \t 0x%llx\n", d->dma_bits,

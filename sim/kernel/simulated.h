@@ -57,6 +57,8 @@ void sim_free_description(struct sim_description* description);
 void sim_describe_gpu(const struct sim_description* all, struct pci_dev* pdev,
                       struct sim_gpu_description* out);
 
+extern bool sim_silent; /* a parameter of nvidia.ko */
+
 /* proc_files.c: /proc/driver/nvidia */
 int sim_proc_create(const struct sim_description* description);
 void sim_proc_remove(void);

@@ -69,6 +69,7 @@ std::string endpoint_arguments(const PciFunction& f, std::uint32_t divisor) {
       ",sub-vendor-id=0x{:04x},sub-device-id=0x{:04x}",
       f.vendor, f.device, f.class_code >> 8U, f.class_code & 0xffU, f.revision, f.subsystem_vendor,
       f.subsystem_device);
+  if (f.chip_id != 0) text += fmt::format(",boot-id=0x{:08x}", f.chip_id);
   text += bar_arguments(f, divisor);
   if (!contains(f.reset_method, "flr")) text += ",flr=off";
   if (const auto serial = serial_number(f.serial))

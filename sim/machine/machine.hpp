@@ -72,6 +72,9 @@ struct PciFunction {
   std::string firmware_node;  // link target, if ACPI knows the slot
   std::string power_state = "D0";
   std::uint32_t dma_bits = 32;
+  // The first register of a GPU, by which NVIDIA's driver tells the chips apart: 0x172000a1 is a
+  // GA102. 0: that of an H100.
+  std::uint32_t chip_id = 0;
   std::uint32_t vfs = 0;  // how many VFs it can have; 0: no SR-IOV
   std::uint32_t vf_device = 0, vf_offset = 4, vf_stride = 1;
   bool config_unreadable = false;         // fell off the bus: every byte of config space is ff

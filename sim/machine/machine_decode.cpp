@@ -132,6 +132,7 @@ Status decode_pci(const YamlValue& map, PciFunction& p) {
   f.u32("subsystem_vendor", p.subsystem_vendor, 0xffff);
   f.u32("subsystem_device", p.subsystem_device, 0xffff);
   f.u32("class", p.class_code, 0xffffff).u32("revision", p.revision, 0xff);
+  f.u32("chip_id", p.chip_id);
   f.text("driver", p.driver).text("driver_override", p.driver_override);
   f.i32("numa_node", p.numa_node).number("iommu_group", p.iommu_group).u32("irq", p.irq);
   f.u32("link_gen", p.link_gen, 7).u32("link_width", p.link_width, 32);
