@@ -343,6 +343,8 @@ Result<NvmlChild> NvmlChild::start(const sys::Host& host, NvmlChildOptions optio
     return Error::sys(errno, "epoll_ctl");
   // Starts at once, so that the caller can do other work while NVML starts.
   const auto now = Clock::now();
+  body->released = !body->options.released.empty();
+  if (body->released) body->become(ChildState::Released, body->options.released);
   body->look(now);
   if (body->start_at) body->start(now);
   body->arm(now);

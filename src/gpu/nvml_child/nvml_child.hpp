@@ -41,6 +41,7 @@ struct NvmlChildOptions {
   std::chrono::milliseconds max_backoff{60'000};
   std::optional<int> oom_score_adj;             // of the child, if it is not to inherit ours
   std::chrono::milliseconds event_wait{5'000};  // how long NVML is asked to wait for an event
+  std::string released;  // not "": it begins as after release() with this reason
 };
 
 enum class ChildState : std::uint8_t {

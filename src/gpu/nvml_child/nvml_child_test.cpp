@@ -283,6 +283,17 @@ TEST_F(OnMachine, ReleaseLetsGoAndResumeComesBack) {
   EXPECT_TRUE(watcher.state(ChildState::Running));
 }
 
+TEST_F(OnMachine, MayBeginReleased) {
+  auto options = quick();
+  options.released = "a command changes the owner of a GPU";
+  Watcher watcher(host_, options);
+  EXPECT_TRUE(watcher.state(ChildState::Released));
+  watcher.turn(300ms);
+  EXPECT_EQ(watcher.sensor().child_pid(), -1);
+  watcher.sensor().resume();
+  EXPECT_TRUE(watcher.state(ChildState::Running));
+}
+
 // Any call may fail: the answer has all GPUs and the child keeps running.
 TEST_F(OnMachine, EveryNthCallFailing) {
   Watcher watcher(host_, quick());

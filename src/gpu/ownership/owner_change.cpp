@@ -33,12 +33,8 @@ Status while_busy(const std::function<Status()>& work) {
 }
 
 model::GpuUuid uuid_of(const sys::Host& host, const model::PciAddress& gpu) {
-  const auto gpus = procfs::read_gpus(host);
-  if (!gpus.ok()) return {};
-  for (const auto& entry : *gpus) {
-    if (entry.information.gpu.pci == gpu) return entry.information.gpu.uuid;
-  }
-  return {};
+  const auto known = procfs::read_gpu(host, gpu);
+  return known.ok() ? known->gpu.uuid : model::GpuUuid{};
 }
 
 Result<OwnershipStore> open_soon(const sys::Host& host) {
@@ -127,6 +123,15 @@ Status change_owner(const sys::Host& host, const OwnerChange& change, const GpuU
 Status change_owner(const sys::Host& host, const OwnerChange& change, const GpuUsage& usage,
                     const std::function<Status()>& act) {
   return change_owner(host, change, usage, act, [](ChangeStep) {});
+}
+
+std::vector<OwnerIntent> changes_under_way(const sys::Host& host) {
+  const auto state = OwnershipStore::peek(host);
+  if (!state.ok()) return {};
+  auto changes = state->intents;
+  std::erase_if(changes,
+                [&](const OwnerIntent& intent) { return !ChangeLock::is_taken(host, intent.gpu); });
+  return changes;
 }
 
 std::vector<OwnerIntent> abandoned_changes(const sys::Host& host, const OwnershipState& state) {

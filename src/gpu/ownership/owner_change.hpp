@@ -63,6 +63,10 @@ OwnerIntent intent_of(const OwnerChange& change);
 Status settle_change(const sys::Host& host, const OwnerIntent& intent, ActOutcome outcome);
 Status settle_change(OwnershipStore& ledger, const OwnerIntent& intent, ActOutcome outcome);
 
+// The changes that a living process works on now: no other process may open their GPUs. Empty if
+// the ledger cannot be read.
+std::vector<OwnerIntent> changes_under_way(const sys::Host& host);
+
 // The changes that no living process works on: their GPUs stay withdrawn until the change is
 // repeated or taken back.
 std::vector<OwnerIntent> abandoned_changes(const sys::Host& host, const OwnershipState& state);

@@ -6,6 +6,7 @@
 #include "base/sys/kernel.hpp"
 #include "base/sys/replace_file.hpp"
 #include "gpu/ownership/fits.hpp"
+#include "gpu/ownership/start_lock.hpp"
 #include "gpu/procfs/gpus.hpp"
 
 #include <fcntl.h>
@@ -246,6 +247,7 @@ Status OwnershipStore::begin(const OwnerIntent& intent, const GpuUsage& evidence
     usage.withdrawn = true;  // a GPU with an intent is not offered
   }
   GANTRY_CHECK(check_change(*entry, usage));
+  GANTRY_TRY(const auto lock, BeginLock::take(path_));
   auto next = state_;
   std::erase_if(next.intents, [&](const OwnerIntent& old) { return old.gpu == intent.gpu; });
   next.intents.push_back(intent);

@@ -59,7 +59,8 @@ class OwnershipStore {
 
   // Writes down that a change begins, under the same conditions. The caller has the ChangeLock of
   // the GPU, so the process that wrote an earlier intent has ended. Then the change must repeat
-  // that one or lead back to the present owner; Busy otherwise.
+  // that one or lead back to the present owner; Busy otherwise, and while an agent starts
+  // (start_lock.hpp).
   Status begin(const OwnerIntent& intent, const GpuUsage& evidence);
   // Writes the new owner; cancel() keeps the present one. Both remove the intent. NotFound if the
   // ledger has another intent for this GPU, or none.

@@ -69,12 +69,16 @@ Status Agent::open() {
   counters_.started_unix_s = std::time(nullptr);
   GANTRY_TRY(loop_, sys::Loop::make());
   GANTRY_CHECK(watch_signals());
-  // First, because starting NVML takes longer than everything else together.
+  (void)ownership_.open();  // from here on no change begins of which the next line does not know
+  changes_at_start_ = std::make_unique<ownership::ChangesAtStart>(
+      *loop_, host_, [this] { machine_watcher_->resume(MachineWatcher::kAtStart); });
+  // First of the rest, because starting NVML takes longer than everything else together.
   GANTRY_TRY(machine_watcher_,
              MachineWatcher::open(
                  *loop_, host_,
                  {.program = {"/proc/self/exe", std::string(nvml_child::kChildCommand)},
-                  .poll_interval = kLookInterval},
+                  .poll_interval = kLookInterval,
+                  .released = changes_at_start_->why()},
                  health_options(options_), log_, counters_,
                  {.machine = [this](model::Inventory found) { on_machine(std::move(found)); },
                   .no_nvml = [this](const model::Inventory& seen) { on_no_nvml(seen); },
@@ -172,6 +176,7 @@ void Agent::decide_strategies() {
 
 void Agent::on_machine(model::Inventory inventory) {
   inventory_ = std::move(inventory);
+  if (owner_requests_) owner_requests_->machine_known();
   if (inventory_.gpus.empty()) {
     log_.warning(kAgentComponent, "no GPUs found, waiting for GPUs");
     if (!offering_) return;

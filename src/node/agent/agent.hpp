@@ -8,6 +8,7 @@
 #include "base/log/log.hpp"
 #include "base/sys/host.hpp"
 #include "base/sys/loop.hpp"
+#include "gpu/ownership/changes_at_start.hpp"
 #include "node/agent/agent_handover.hpp"
 #include "node/agent/current_offer.hpp"
 #include "node/agent/gke_log.hpp"
@@ -119,6 +120,7 @@ class Agent {
   std::unique_ptr<Plugins> plugins_;
   std::unique_ptr<ShareDaemonSupervisor> shares_;
   std::unique_ptr<MpsSupervisor> mps_;  // nullptr: no GPU is shared with MPS
+  std::unique_ptr<ownership::ChangesAtStart> changes_at_start_;
   std::unique_ptr<MachineWatcher> machine_watcher_;
   std::unique_ptr<MetricsServer> pages_;
   std::unique_ptr<AgentHandover> handover_;

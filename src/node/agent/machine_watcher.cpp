@@ -52,9 +52,11 @@ Result<std::unique_ptr<MachineWatcher>> MachineWatcher::open(sys::Loop& loop, co
                                                              const Log& log,
                                                              metrics::AgentCounters& counters,
                                                              Callbacks callbacks) {
+  const bool released = !sensor.released.empty();
   GANTRY_TRY(auto child, nvml_child::NvmlChild::start(host, std::move(sensor)));
   std::unique_ptr<MachineWatcher> watcher(new MachineWatcher(
       loop, host, std::move(child), std::move(health), log, counters, std::move(callbacks)));
+  if (released) watcher->released_for_.emplace(kAtStart);
   GANTRY_CHECK(watcher->start());
   return watcher;
 }
@@ -186,6 +188,20 @@ void MachineWatcher::report_without_nvml(const model::Inventory& seen) {
   if (machine_known_) return;
   monitor_.set_inventory(seen, unix_now());
   callbacks_.no_nvml(seen);
+}
+
+void MachineWatcher::release(std::string_view who, std::string why) {
+  released_for_.emplace(who);
+  rechecking_ = false;  // the next view is reported in any case
+  sensor_.release(std::move(why));
+}
+
+bool MachineWatcher::resume(std::string_view who) {
+  const auto found = released_for_.find(who);
+  if (found == released_for_.end()) return false;
+  released_for_.erase(found);
+  if (released_for_.empty()) sensor_.resume();
+  return true;
 }
 
 void MachineWatcher::ask(nvml_child::ReadingDepth depth) {

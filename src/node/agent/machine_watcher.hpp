@@ -14,7 +14,9 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,10 +50,13 @@ class MachineWatcher {
     monitor_.set_options(std::move(options));
   }
 
-  // Ends the NVML process, which has the device nodes of every GPU open, until resume(). The
-  // machine stays as it was known.
-  void release(std::string why) { sensor_.release(std::move(why)); }
-  void resume() { sensor_.resume(); }
+  // Ends the NVML process, which has the device nodes of every GPU open, until everybody who asked
+  // for it has called resume(). The machine stays as it was known. If the options of the sensor say
+  // `released`, kAtStart has asked.
+  static constexpr std::string_view kAtStart = "start";
+  void release(std::string_view who, std::string why);
+  // Returns whether `who` had asked. If nobody else has, the machine is described again.
+  bool resume(std::string_view who);
 
   // Requests full readings soon, and regularly for a while, because a client reads the metrics.
   void request_full_readings();
@@ -88,6 +93,7 @@ class MachineWatcher {
   model::Inventory described_;  // by NVML last, without readings
   bool uvm_loaded_ = true;
   bool rechecking_ = false;  // a view was requested only to judge the GPUs again
+  std::set<std::string, std::less<>> released_for_;
   std::string boot_id_;
   std::string saved_;  // the health that is saved on disk
   sys::Loop::Watch watch_;

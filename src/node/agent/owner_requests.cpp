@@ -39,15 +39,14 @@ LeaseServer::Callbacks OwnerRequests::server_callbacks() {
       .ledger = [this] { return ownership_.ledger(); },
       .withdraw =
           [this](const model::PciAddress& gpu, const std::string& reason) {
+            returning_.erase(gpu);
             ownership_.withhold(gpu, reason);
             callbacks_.offer();
           },
       .offer_again =
           [this](const model::PciAddress& gpu) {
-            ownership_.let_go(gpu);
             holders_.erase(gpu);
-            use_again(gpu);
-            callbacks_.offer();
+            offer_again(gpu);
           },
       .find_usage =
           [this](const model::PciAddress& gpu, const Programs& yielding,
@@ -126,12 +125,27 @@ void OwnerRequests::found_processes(const model::PciAddress& gpu,
 }
 
 void OwnerRequests::let_go_of(const model::PciAddress& gpu) {
-  released_.insert(gpu);
-  machine_.release("a command changes the owner of a GPU");
+  machine_.release(gpu.sysfs(), "a command changes the owner of a GPU");
 }
 
-void OwnerRequests::use_again(const model::PciAddress& gpu) {
-  if (released_.erase(gpu) > 0 && released_.empty()) machine_.resume();
+bool OwnerRequests::use_again(const model::PciAddress& gpu) {
+  return machine_.resume(gpu.sysfs());
+}
+
+// The driver may have given it another minor number: the files that containers start from are made
+// again before it is offered.
+void OwnerRequests::offer_again(const model::PciAddress& gpu) {
+  if (use_again(gpu)) {
+    returning_.insert(gpu);
+    ownership_.withhold(gpu, "the agent reads again which device node it has");
+  } else if (!returning_.contains(gpu)) {
+    ownership_.let_go(gpu);
+  }
+  callbacks_.offer();
+}
+
+void OwnerRequests::machine_known() {
+  for (const auto& gpu : std::exchange(returning_, {})) ownership_.let_go(gpu);
 }
 
 }  // namespace gantry::agent

@@ -36,6 +36,8 @@ class OwnerRequests {
   OwnerRequests& operator=(const OwnerRequests&) = delete;
 
   Status listen();
+  // NVML has described the machine. To be called before the machine is offered.
+  void machine_known();
 
  private:
   owner_lease::LeaseServer::Callbacks server_callbacks();
@@ -51,15 +53,16 @@ class OwnerRequests {
   void found_processes(const model::PciAddress& gpu, Result<std::vector<std::string>> holders,
                        const owner_lease::LeaseServer::UsageFound& found);
   void let_go_of(const model::PciAddress& gpu);
-  void use_again(const model::PciAddress& gpu);
+  bool use_again(const model::PciAddress& gpu);
+  void offer_again(const model::PciAddress& gpu);
 
   sys::Loop& loop_;
   const sys::Host& host_;
   OwnershipFilter& ownership_;
   MachineWatcher& machine_;
   AgentCallbacks callbacks_;
-  // GPUs for which the NVML process is stopped.
-  std::set<model::PciAddress> released_;
+  // GPUs whose lease has ended, until the machine is described again.
+  std::set<model::PciAddress> returning_;
   // The processes and shares for which a command waits.
   std::map<model::PciAddress, std::vector<std::string>> holders_;
   std::map<model::PciAddress, sys::Loop::Timer> timers_;

@@ -34,7 +34,11 @@ class OwnerRequestsTest : public testing::Test {
         *loop_, host_,
         {.program = {test::built("test-programs/nvml_child_program"), "sensor-child"}}, {}, log_,
         counters_,
-        {.machine = [this](model::Inventory) { ++machines_; },
+        {.machine =
+             [this](model::Inventory) {
+               ++machines_;
+               if (requests_) requests_->machine_known();
+             },
          .no_nvml = [](const model::Inventory&) {},
          .health = [] {},
          .notice = [](const health::HealthNotice&) {}});
@@ -119,6 +123,38 @@ TEST_F(OwnerRequestsTest, TheAgentLetsGoOfTheGpuItselfAndComesBack) {
   EXPECT_EQ(ownership_.ledger()->state().find(gpu_)->owner, ownership::Owner::Vm);
   EXPECT_GE(offers_, 2) << "withdrawn and offered again";
   EXPECT_TRUE(turn_until([this] { return machine_->driver_answers(); }));
+}
+
+// An agent that started in the middle of another command's change, and then leases a GPU itself.
+TEST_F(OwnerRequestsTest, MonitoringBeginsAgainWhenEverybodyAgrees) {
+  machine_->release(MachineWatcher::kAtStart, "another GPU changes its owner");
+  ASSERT_TRUE(command([] { return Status{}; }).ok());
+  for (int i = 0; i < 20; ++i) {
+    (void)loop_->turn(20ms);
+    ASSERT_FALSE(machine_->driver_answers()) << "the other change is still under way";
+  }
+  machine_->resume(MachineWatcher::kAtStart);
+  EXPECT_TRUE(turn_until([this] { return machine_->driver_answers(); }));
+}
+
+TEST_F(OwnerRequestsTest, NoLeaseIsGrantedWhileTheNextAgentStarts) {
+  OwnershipFilter next(host_, log_);
+  ASSERT_FALSE(next.open());
+  const auto status = command([] { return Status{}; });
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), Errc::Busy);
+  EXPECT_THAT(status.error().text(), HasSubstr("an agent starts"));
+  EXPECT_THAT(ownership_.ledger()->state().intents, testing::IsEmpty());
+}
+
+// Its minor number may be another one now, and the CDI specification is older than that.
+TEST_F(OwnerRequestsTest, AGpuIsOfferedAgainOnlyWhenTheMachineWasDescribedAgain) {
+  const int before = machines_;
+  ASSERT_TRUE(command([] { return Status{}; }).ok());
+  EXPECT_EQ(machines_, before);
+  EXPECT_TRUE(ownership_.is_withheld(gpu_));
+  ASSERT_TRUE(turn_until([&] { return machines_ > before; }));
+  EXPECT_FALSE(ownership_.is_withheld(gpu_));
 }
 
 TEST_F(OwnerRequestsTest, APodIsNamedWhileMonitoringGoesOn) {

@@ -60,6 +60,7 @@ bool OwnershipFilter::open() {
   if (!ledger.ok()) {
     const auto& why = ledger.error();
     another_has_ledger_ = why.code() == Errc::Busy;
+    if (another_has_ledger_) keep_changes_from_beginning();
     if (std::exchange(reported_, why.text()) != why.text() && why.code() != Errc::Busy)
       log_.error(kOwnershipComponent, "cannot open the ownership ledger", {{"err", why}});
     return false;
@@ -67,7 +68,14 @@ bool OwnershipFilter::open() {
   for (const auto& note : ledger->notes())
     log_.warning(kOwnershipComponent, "the ownership ledger was repaired", {{"why", note}});
   ledger_.emplace(*std::move(ledger));
+  start_lock_.reset();
   return true;
+}
+
+void OwnershipFilter::keep_changes_from_beginning() {
+  if (start_lock_) return;
+  auto lock = ownership::StartLock::take(host_);
+  if (lock.ok()) start_lock_.emplace(*std::move(lock));
 }
 
 // A GPU of another owner stays with it: only a request gives it back (owner_change.hpp).

@@ -8,6 +8,7 @@
 #include "base/sys/host.hpp"
 #include "gpu/model/pci_address.hpp"
 #include "gpu/ownership/ownership_store.hpp"
+#include "gpu/ownership/start_lock.hpp"
 #include "node/resources/resources.hpp"
 
 #include <chrono>
@@ -24,7 +25,8 @@ class OwnershipFilter {
 
   OwnershipFilter(const sys::Host& host, const Log& log) : host_(host), log_(log) {}
 
-  // Returns false while another process has the ledger open: try again later.
+  // Returns false while another process has the ledger open: try again later. Until then no change
+  // of an owner begins (start_lock.hpp).
   bool open();
 
   struct HeldDevice {
@@ -61,6 +63,7 @@ class OwnershipFilter {
     std::string reason;
     bool may_end = true;  // without a request to us: look again
   };
+  void keep_changes_from_beginning();
   std::chrono::milliseconds next_look(const InUse& in_use, Clock::time_point now) const;
   HoldBack reason_by_ledger(const resources::GpuUse& gpu, const InUse& in_use,
                             Clock::time_point now);
@@ -72,7 +75,8 @@ class OwnershipFilter {
   const sys::Host& host_;
   const Log& log_;
   std::optional<ownership::OwnershipStore> ledger_;
-  std::string reported_;  // why the ledger is not open
+  std::optional<ownership::StartLock> start_lock_;  // while another process has the ledger
+  std::string reported_;                            // why the ledger is not open
   bool another_has_ledger_ = false;
   // GPUs that are not in the last offer, and since when.
   std::map<model::PciAddress, Clock::time_point> withdrawn_;

@@ -45,6 +45,10 @@ Status ShareDaemon::start(nvml_child::NvmlChildOptions sensor) {
   GANTRY_TRY(on_timer_,
              loop_.watch(timer_.get(), EPOLLIN, [this](std::uint32_t) { on_turn_timer(); }));
   heartbeat_ = loop_.every(kBeat, [this] { on_heartbeat(); });
+  changes_at_start_ = std::make_unique<ownership::ChangesAtStart>(
+      loop_, host_, [this] { end_release(kChangesAtStart); });
+  sensor.released = changes_at_start_->why();
+  if (!sensor.released.empty()) released_for_.insert(kChangesAtStart);
   GANTRY_TRY(watcher_,
              GpuWatcher::open(
                  loop_, host_, std::move(sensor), log_,
@@ -132,7 +136,7 @@ void ShareDaemon::drop(const std::string& name) {
 
 void ShareDaemon::on_client_gone(ControlSocket::Id client) {
   std::erase_if(pending_, [&](const auto& one) { return one.client == client; });
-  if (released_for_.erase(client) > 0 && released_for_.empty()) watcher_->resume();
+  end_release(client);
   std::vector<std::string> held;
   for (const auto& [name, holding] : holders_) {
     if (holding.client == client) held.push_back(name);

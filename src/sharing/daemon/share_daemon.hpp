@@ -6,6 +6,7 @@
 #include "base/core/result.hpp"
 #include "base/log/log.hpp"
 #include "base/sys/loop.hpp"
+#include "gpu/ownership/changes_at_start.hpp"
 #include "sharing/daemon/control_socket.hpp"
 #include "sharing/daemon/gpu_turn_scheduler.hpp"
 #include "sharing/daemon/gpu_watcher.hpp"
@@ -101,6 +102,7 @@ class ShareDaemon {
                    policy::Overcommit overcommit) const;
   Status check_owner(const policy::Share& share, const policy::GpuCapacity& card) const;
   void release_driver(ControlSocket::Id client);
+  void end_release(ControlSocket::Id client);
   std::vector<policy::Share> shares_on(const policy::GpuCapacity& card) const;
   std::uint64_t promised_on(const policy::GpuCapacity& card) const;
   void answer_pending();
@@ -162,7 +164,10 @@ class ShareDaemon {
   ProcessTerminator terminator_;
   std::vector<ShareCgroup> removed_cgroups_;  // cgroups of removed shares
   std::vector<PendingRequest> pending_;
-  std::set<ControlSocket::Id> released_for_;  // clients for which the NVML process has ended
+  // Clients for which the NVML process has ended, or kChangesAtStart, which no client has.
+  static constexpr ControlSocket::Id kChangesAtStart = 0;
+  std::set<ControlSocket::Id> released_for_;
+  std::unique_ptr<ownership::ChangesAtStart> changes_at_start_;
   std::unique_ptr<GpuWatcher> watcher_;
   std::unique_ptr<ControlSocket> control_;
   sys::UniqueFd timer_;

@@ -159,6 +159,10 @@ void ShareDaemon::release_driver(ControlSocket::Id client) {
   watcher_->release("a command changes the owner of a GPU");
 }
 
+void ShareDaemon::end_release(ControlSocket::Id client) {
+  if (released_for_.erase(client) > 0 && released_for_.empty()) watcher_->resume();
+}
+
 // Shares are for GPUs of the device plugin. Without a ledger there is no other owner; a daemon that
 // may not read it belongs to a user who cannot change owners.
 Status ShareDaemon::check_owner(const policy::Share& share, const policy::GpuCapacity& card) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A complete share daemon in a separate process on a simulated machine, with clients and peers.
 #include "base/core/text.hpp"
+#include "gpu/ownership/owner_change.hpp"
 #include "gpu/ownership/ownership_store.hpp"
 #include "sharing/daemon/client.hpp"
 #include "sharing/daemon/peer_for_test.hpp"
@@ -141,6 +142,25 @@ TEST_F(DaemonProcess, ClosesTheDriverWhileAClientNeedsAGpuForItself) {
   }
   EXPECT_TRUE(eventually([&] { return has_child(daemon_); }));
   EXPECT_TRUE(asking.create(share_of({.name = "b", .memory = "10GiB"})).ok());
+}
+
+TEST_F(DaemonProcess, OpensNoGpuIfItStartsWhileACommandChangesAnOwner) {
+  stop(SIGTERM);
+  const ownership::OwnerChange change{.gpu = {.bus = 0x77},
+                                      .to = ownership::Owner::Vm,
+                                      .use = model::AllocationMode::Vm,
+                                      .what = "gantry vfio bind 0000:77:00.0"};
+  const auto act = [&]() -> Status {
+    start();
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_FALSE(has_child(daemon_));
+      std::this_thread::sleep_for(100ms);
+    }
+    return {};
+  };
+  ASSERT_TRUE(ownership::change_owner(host_, change, {.withdrawn = true}, act).ok());
+  EXPECT_TRUE(eventually([&] { return has_child(daemon_); }));
+  EXPECT_TRUE(client().create(share_of({.name = "a", .memory = "10GiB"})).ok());
 }
 
 TEST_F(DaemonProcess, RefusesAGpuThatBelongsToVirtualMachinesOrIsOnItsWay) {
