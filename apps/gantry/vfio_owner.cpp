@@ -62,6 +62,24 @@ Status check_no_vgpus(const sys::Host& host, const std::vector<PciAddress>& gpus
   return {};
 }
 
+// After a failure, a GPU of which no work is unfinished is as it was. If the journals cannot be
+// read, nothing is known of any.
+owner_lease::JointOutcome outcome_of(const sys::Host& host, const std::vector<PciAddress>& gpus,
+                                     Status status) {
+  owner_lease::JointOutcome outcome{.status = std::move(status)};
+  const auto journals = vfio::read_journals(host);
+  if (outcome.status.ok() || !journals.ok()) return outcome;
+  for (const auto& gpu : gpus) {
+    const bool unfinished =
+        std::any_of(journals->begin(), journals->end(), [&](const vfio::Journal& journal) {
+          return std::count(journal.targets.begin(), journal.targets.end(), gpu) > 0;
+        });
+    if (!unfinished && ownership::outcome_of(outcome.status) == ownership::ActOutcome::Unknown)
+      outcome.of.emplace(gpu, Error(Errc::Denied, outcome.status.error().text()));
+  }
+  return outcome;
+}
+
 Error advised(Error error) {
   if (error.code() != Errc::Busy || !error.remedy().empty()) return error;
   return std::move(error).advise("end it, or wait for it with --drain");
@@ -81,12 +99,14 @@ Result<vfio::BindResult> with_vfio_lease(const sys::Host& host, const VfioLease&
       .yielding = quiesced_programs()};
   if (lease.in_between) options.yielding = {std::string(owner_lease::kAnyProgram)};
   std::optional<vfio::BindResult> result;
-  auto done = owner_lease::with_ownership(host, changes, options, [&]() -> Status {
+  const auto act_once = [&]() -> Status {
     if (lease.to == Owner::Plugin) GANTRY_CHECK(check_no_vgpus(host, lease.gpus));
     GANTRY_TRY(result, act());
     if (!result->taken_back) return {};
     return Error(Errc::Denied, "taken back");  // so that the owner stays
-  });
+  };
+  auto done = owner_lease::with_ownership(host, changes, options,
+                                          [&] { return outcome_of(host, lease.gpus, act_once()); });
   if (result && result->taken_back) return *std::move(result);
   if (!done.ok()) return advised(std::move(done).error());
   return *std::move(result);

@@ -4,9 +4,11 @@
 #include "container/grants/grants.hpp"
 #include "gpu/device_users/device_users.hpp"
 #include "gpu/procfs/gpus.hpp"
+#include "gpu/procfs/mig.hpp"
 #include "node/kubelet/checkpoint.hpp"
 #include "node/owner_lease/with_ownership.hpp"
 #include "sharing/daemon/client.hpp"
+#include "sharing/daemon/share_record.hpp"
 
 #include <fmt/format.h>
 
@@ -24,22 +26,12 @@ struct DeviceNames {
   bool has_mig = false;  // it has MIG instances
 };
 
-bool has_mig_instances(const sys::Host& host, std::uint32_t minor) {
-  const auto names = host.list(fmt::format("/proc/driver/nvidia/capabilities/gpu{}/mig", minor));
-  return names.ok() && std::any_of(names->begin(), names->end(),
-                                   [](const std::string& name) { return name.starts_with("gi"); });
-}
-
 DeviceNames names_of(const sys::Host& host, const model::PciAddress& gpu) {
   DeviceNames names{.uuid = known_uuid(host, gpu)};
-  const auto gpus = procfs::read_gpus(host);
-  if (!gpus.ok()) return names;
-  for (const auto& entry : *gpus) {
-    const auto& known = entry.information.gpu;
-    if (known.pci != gpu || !known.minor) continue;
-    names.node = fmt::format("nvidia{}", *known.minor);
-    names.has_mig = has_mig_instances(host, *known.minor);
-  }
+  const auto known = procfs::read_gpu(host, gpu);
+  if (!known.ok() || !known->gpu.minor) return names;
+  names.node = fmt::format("nvidia{}", *known->gpu.minor);
+  names.has_mig = procfs::has_mig_instances(host, *known->gpu.minor);
   return names;
 }
 
@@ -51,14 +43,31 @@ bool is_of(const std::string& id, const DeviceNames& names) {
   return !names.node.empty() && (id == names.node || id.starts_with(names.node + "/"));
 }
 
-void add_shares(daemon::Client& daemon, const model::GpuUuid& uuid, std::vector<std::string>& all) {
-  const auto shares = daemon.list();
-  if (!shares.ok()) return;
-  for (const auto& state : *shares) {
+// Shares that the daemon serves.
+Status add_served_shares(daemon::Client& daemon, const model::GpuUuid& uuid,
+                         std::vector<std::string>& all) {
+  GANTRY_TRY(const auto shares, daemon.list());
+  for (const auto& state : shares) {
     const auto on_gpu = [&](const daemon::GpuState& gpu) { return gpu.uuid == uuid; };
     if (std::any_of(state.gpus.begin(), state.gpus.end(), on_gpu))
       all.push_back(fmt::format("share {}", state.share.name));
   }
+  return {};
+}
+
+// Shares that the next daemon will serve: those whose record is there, unless their holder ended.
+Status add_stored_shares(const sys::Host& host, const model::GpuUuid& uuid,
+                         std::vector<std::string>& all) {
+  const auto stored = daemon::read_records(host);
+  if (!stored.problems.empty())
+    return Error(stored.problems.front()).in("finding the shares of a GPU");
+  for (const auto& record : stored.records) {
+    if (record.holder.pid != 0 && !daemon::is_running(record.holder)) continue;
+    const auto on_gpu = [&](const policy::GpuCapacity& card) { return card.uuid == uuid; };
+    if (std::any_of(record.cards.begin(), record.cards.end(), on_gpu))
+      all.push_back(fmt::format("share {}", record.share.name));
+  }
+  return {};
 }
 
 void add_grants(const sys::Host& host, const DeviceNames& names, std::vector<std::string>& all) {
@@ -99,12 +108,8 @@ bool yields(const device_users::DeviceUser& user, std::span<const std::string> y
 }  // namespace
 
 model::GpuUuid known_uuid(const sys::Host& host, const model::PciAddress& gpu) {
-  if (const auto gpus = procfs::read_gpus(host); gpus.ok()) {
-    for (const auto& entry : *gpus) {
-      const auto& known = entry.information.gpu;
-      if (known.pci == gpu && !known.uuid.text.empty()) return known.uuid;
-    }
-  }
+  const auto driver = procfs::read_gpu(host, gpu);
+  if (driver.ok() && !driver->gpu.uuid.text.empty()) return driver->gpu.uuid;
   const auto ledger = ownership::OwnershipStore::peek(host);
   const auto* known = ledger.ok() ? ledger->find(gpu) : nullptr;
   return known == nullptr ? model::GpuUuid{} : known->uuid;
@@ -114,7 +119,7 @@ Result<std::vector<std::string>> processes_and_shares(const sys::Host& host,
                                                       const model::PciAddress& gpu,
                                                       std::span<const std::string> yielding) {
   GANTRY_TRY(const auto users, device_users::find_users(host, gpu));
-  auto daemon = daemon::Client::connect(host);  // unless it runs, there are no shares
+  auto daemon = daemon::Client::connect(host);
   const auto daemon_pid = daemon.ok() ? daemon->daemon_pid() : 0;
   std::vector<std::string> all;
   for (const auto& user : users) {
@@ -122,7 +127,9 @@ Result<std::vector<std::string>> processes_and_shares(const sys::Host& host,
     const bool of_daemon = daemon_pid > 0 && user.parent == static_cast<std::uint32_t>(daemon_pid);
     if (!of_daemon && !yields(user, yielding)) all.push_back(describe(user));
   }
-  if (daemon.ok()) add_shares(*daemon, known_uuid(host, gpu), all);
+  const auto uuid = known_uuid(host, gpu);
+  const bool served = daemon.ok() && add_served_shares(*daemon, uuid, all).ok();
+  if (!served) GANTRY_CHECK(add_stored_shares(host, uuid, all));
   return all;
 }
 

@@ -24,7 +24,8 @@ Result<ownership::GpuUsage> local_usage(const sys::Host& host, const model::PciA
 // The UUID of a GPU, from the driver or else from the ledger; empty if neither knows it.
 model::GpuUuid known_uuid(const sys::Host& host, const model::PciAddress& gpu);
 
-// The parts that an agent does not know from its own work: processes and named shares.
+// The parts that an agent does not know from its own work: processes and named shares, also those
+// of a share daemon that does not run.
 Result<std::vector<std::string>> processes_and_shares(const sys::Host& host,
                                                       const model::PciAddress& gpu,
                                                       std::span<const std::string> yielding = {});

@@ -5,6 +5,8 @@
 #include "node/owner_lease/local_usage.hpp"
 #include "node/owner_lease/protocol.hpp"
 #include "node/owner_lease/with_ownership.hpp"
+#include "sharing/daemon/share_record.hpp"
+#include "sharing/policy/share.hpp"
 #include "support/tree.hpp"
 
 #include <sys/stat.h>
@@ -326,9 +328,9 @@ std::vector<ownership::OwnerChange> both_to_vm() {
 TEST_F(OwnerLease, OneActChangesSeveralGpus) {
   for (const bool with_agent : {false, true}) {
     const auto agent = with_agent ? std::make_unique<TestAgent>(host_) : nullptr;
-    const auto status = with_ownership(host_, both_to_vm(), {}, [&]() -> Status {
+    const auto status = with_ownership(host_, both_to_vm(), {}, [&] {
       EXPECT_THAT(state().intents, SizeIs(2));
-      return {};
+      return JointOutcome{};
     });
     ASSERT_TRUE(status.ok()) << status.error().text();
     EXPECT_EQ(owner(), Owner::Vm);
@@ -338,22 +340,53 @@ TEST_F(OwnerLease, OneActChangesSeveralGpus) {
 }
 
 TEST_F(OwnerLease, AnActThatFailsKeepsTheOwnersOfAllGpus) {
-  const auto undone = [] { return Status(Error(Errc::Denied, "no IOMMU")); };
+  const auto undone = [] { return JointOutcome{Error(Errc::Denied, "no IOMMU")}; };
   const auto status = with_ownership(host_, both_to_vm(), {}, undone);
   EXPECT_EQ(status.error().text(), "no IOMMU");
   EXPECT_THAT(state().intents, IsEmpty());
-  const auto stuck = [] { return Status(Error(Errc::Timeout, "stuck")); };
+  const auto stuck = [] { return JointOutcome{Error(Errc::Timeout, "stuck")}; };
   EXPECT_EQ(with_ownership(host_, both_to_vm(), {}, stuck).error().code(), Errc::Timeout);
   EXPECT_THAT(state().intents, SizeIs(2));
   EXPECT_EQ(owner(), Owner::Plugin);
 }
 
+TEST_F(OwnerLease, OneGpuThatIsStuckDoesNotKeepTheOther) {
+  for (const auto& [stuck, free] : {std::pair(leased_gpu, second_gpu), {second_gpu, leased_gpu}}) {
+    const auto status = with_ownership(host_, both_to_vm(), {}, [&free = free] {
+      return JointOutcome{Error(Errc::Timeout, "stuck"), {{free, Error(Errc::Denied, "free")}}};
+    });
+    EXPECT_EQ(status.error().code(), Errc::Timeout);
+    EXPECT_EQ(status.error().text(), "stuck");
+    ASSERT_THAT(state().intents, SizeIs(1));
+    EXPECT_EQ(state().intents.front().gpu, stuck);
+    ASSERT_TRUE(with_ownership(host_, both_to_vm(), {},
+                               [] { return JointOutcome{Error(Errc::Denied, "undone")}; })
+                    .error()
+                    .code() == Errc::Denied);
+    ASSERT_THAT(state().intents, IsEmpty());
+  }
+}
+
+TEST_F(OwnerLease, AnActMayFailForOneGpuAlone) {
+  for (const auto& [failed, done] : {std::pair(leased_gpu, second_gpu), {second_gpu, leased_gpu}}) {
+    const auto status = with_ownership(host_, both_to_vm(), {}, [&failed = failed] {
+      return JointOutcome{.of = {{failed, Error(Errc::Internal, "in between")}}};
+    });
+    EXPECT_TRUE(status.ok()) << status.error().text();
+    EXPECT_EQ(state().find(done)->owner, Owner::Vm);
+    ASSERT_THAT(state().intents, SizeIs(1));
+    EXPECT_EQ(state().intents.front().gpu, failed);
+    ASSERT_TRUE(with_ownership(host_, both_to_vm(), {}, [] { return JointOutcome{}; }).ok());
+    EXPECT_THAT(state().intents, IsEmpty());
+  }
+}
+
 TEST_F(OwnerLease, IfOneGpuCannotBeHadNoneIsChanged) {
   const auto taken = ownership::ChangeLock::take(host_, second_gpu);
   bool acted = false;
-  const auto status = with_ownership(host_, both_to_vm(), {}, [&]() -> Status {
+  const auto status = with_ownership(host_, both_to_vm(), {}, [&] {
     acted = true;
-    return {};
+    return JointOutcome{};
   });
   EXPECT_EQ(status.error().code(), Errc::Busy);
   EXPECT_THAT(status.error().text(), HasSubstr("0000:86:00.0"));
@@ -415,6 +448,29 @@ TEST(LocalUsage, NamesProcessesAndPods) {
   EXPECT_TRUE(usage->withdrawn);
   EXPECT_THAT(usage->holders, ElementsAre("process 4711 (python3) with /dev/nvidia0 open",
                                           "pod uid-1 (container main)"));
+}
+
+daemon::ShareRecord stored_share(const std::string& name, const std::string& gpu) {
+  return {.share = *policy::parse_share({.name = name, .memory = "10GiB"}),
+          .cards = {{.uuid = {gpu}, .memory_bytes = std::uint64_t{80} << 30}}};
+}
+
+// The next `gantry share` command starts another daemon, which serves them again.
+TEST(LocalUsage, NamesSharesOfADaemonThatDoesNotRun) {
+  test::Tree tree;
+  tree.file("proc/driver/nvidia/gpus/0000:3b:00.0/information",
+            "GPU UUID: \t GPU-a\nDevice Minor: \t 0\n");
+  const auto host = tree.host();
+  ASSERT_TRUE(daemon::write_record(host, stored_share("train", "GPU-a")).ok());
+  ASSERT_TRUE(daemon::write_record(host, stored_share("other", "GPU-b")).ok());
+  auto ended = stored_share("ended", "GPU-a");
+  ended.holder = {.pid = 1, .started = 1};  // another process has this pid now
+  ASSERT_TRUE(daemon::write_record(host, ended).ok());
+  const auto usage = local_usage(host, leased_gpu);
+  ASSERT_TRUE(usage.ok()) << usage.error().text();
+  EXPECT_THAT(usage->holders, ElementsAre("share train"));
+  tree.file("run/gantry/shares/bad/share.json", "{");
+  EXPECT_THAT(local_usage(host, leased_gpu).error().text(), HasSubstr("bad/share.json"));
 }
 
 // The ids of GKE name the node of the GPU, those of MIG instances name no GPU.

@@ -183,20 +183,22 @@ Status change_with_agent(const sys::Host& host, int agent, const ownership::Owne
 class JointLease {
  public:
   JointLease(const sys::Host& host, std::span<const ownership::OwnerChange> changes,
-             const LeaseOptions& options, const std::function<Status()>& act)
+             const LeaseOptions& options, const std::function<JointOutcome()>& act)
       : host_(host), changes_(changes), options_(options), act_(act) {}
 
   Status run() {
     auto done = lease(0);
-    if (!done.ok() || !unrecorded_) return done;
-    return *unrecorded_;
+    if (!acted_) return done;
+    if (!acted_->status.ok()) return acted_->status;
+    note_unrecorded(0, done);
+    return unrecorded_ ? Status(*unrecorded_) : Status{};
   }
 
  private:
   Status lease(std::size_t index) {
     if (index == changes_.size()) {
       acted_ = act_();
-      return *acted_;
+      return acted_->status;
     }
     auto left = options_;
     left.wait = std::max(std::chrono::milliseconds(0),
@@ -207,23 +209,34 @@ class JointLease {
   Status lease_rest(std::size_t index) {
     auto rest = lease(index);
     if (!acted_) return not_acted(rest.error());
-    if (acted_->ok() && !rest.ok() && !unrecorded_) unrecorded_ = rest.error();
-    return *acted_;
+    note_unrecorded(index, rest);
+    return status_for(changes_[index - 1].gpu);
+  }
+
+  // An error after an act that did not fail for this GPU: its result could not be recorded.
+  void note_unrecorded(std::size_t index, const Status& leased) {
+    if (index == changes_.size() || leased.ok() || unrecorded_) return;
+    if (status_for(changes_[index].gpu).ok()) unrecorded_ = leased.error();
+  }
+
+  Status status_for(const model::PciAddress& gpu) const {
+    const auto own = acted_->of.find(gpu);
+    return own == acted_->of.end() ? acted_->status : own->second;
   }
 
   const sys::Host& host_;
   std::span<const ownership::OwnerChange> changes_;
   const LeaseOptions& options_;
-  const std::function<Status()>& act_;
+  const std::function<JointOutcome()>& act_;
   const Clock::time_point until_ = Clock::now() + options_.wait;
-  std::optional<Status> acted_;
+  std::optional<JointOutcome> acted_;
   std::optional<Error> unrecorded_;
 };
 
 }  // namespace
 
 Status with_ownership(const sys::Host& host, std::span<const ownership::OwnerChange> changes,
-                      const LeaseOptions& options, const std::function<Status()>& act) {
+                      const LeaseOptions& options, const std::function<JointOutcome()>& act) {
   return JointLease(host, changes, options, act).run();
 }
 

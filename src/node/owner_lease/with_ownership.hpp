@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,9 +54,17 @@ struct LeaseOptions {
 Status with_ownership(const sys::Host& host, const ownership::OwnerChange& change,
                       const LeaseOptions& options, const std::function<Status()>& act);
 
+// How one act for several GPUs ended. A failure need not concern all of them: `of` has those for
+// which it ended otherwise than `status` says, such as a GPU that is as it was (Denied) while a
+// write to another one never returned (Timeout). Their changes end, so that they can be used.
+struct JointOutcome {
+  Status status;
+  std::map<model::PciAddress, Status> of = {};
+};
+
 // One act for several GPUs: takes them one after the other, and none of them if one cannot be had.
 // `options.wait` is for all of them together.
 Status with_ownership(const sys::Host& host, std::span<const ownership::OwnerChange> changes,
-                      const LeaseOptions& options, const std::function<Status()>& act);
+                      const LeaseOptions& options, const std::function<JointOutcome()>& act);
 
 }  // namespace gantry::owner_lease

@@ -62,6 +62,47 @@ TEST(Bind, AWriteThatNeverReturnsMarksTheGpuAndTakesTheRestBack) {
   EXPECT_THAT(again.error().text(), HasSubstr("stuck in the kernel"));
 }
 
+Result<BindResult> bind_both(const TestHost& machine, Script& script, bool stuck_one_first) {
+  PassthroughRequest request{.targets = {at(test_host::kTwin), at(kGpu)}};
+  if (stuck_one_first) std::swap(request.targets[0], request.targets[1]);
+  return bind(machine.host(), request, {}, scripted_effects(machine.host(), script));
+}
+
+TEST(Bind, OneOfSeveralThatIsStuckDoesNotKeepTheOthers) {
+  for (const bool stuck_one_first : {false, true}) {
+    TestHost machine;
+    Script script;
+    hang_unbind(machine, script);
+    const auto bound = bind_both(machine, script, stuck_one_first);
+    ASSERT_FALSE(bound.ok());
+    EXPECT_EQ(bound.error().code(), Errc::Timeout);
+    EXPECT_THAT(bound.error().text(), AllOf(HasSubstr("0000:3b:00.0 is stuck in the kernel"),
+                                            HasSubstr("0000:5e:00.0 is as before")));
+    EXPECT_EQ(machine.driver(test_host::kTwin), "nvidia");
+    EXPECT_EQ(machine.driver_override(test_host::kTwin), "");
+    const auto journals = read_journals(machine.host());
+    ASSERT_EQ(journals->size(), 1U);
+    EXPECT_THAT(journals->front().targets, ElementsAre(at(kGpu)));
+    EXPECT_THAT(journals->front().stuck, ElementsAre(at(kGpu)));
+
+    // The other one can be bound meanwhile.
+    script.rule = nullptr;
+    const PassthroughRequest other{.targets = {at(test_host::kTwin)}};
+    const auto host = machine.host();
+    const auto again = bind(host, other, {}, scripted_effects(host, script));
+    ASSERT_TRUE(again.ok()) << again.error().text();
+    EXPECT_EQ(machine.driver(test_host::kTwin), "vfio-pci");
+
+    machine.remove_process(6000);
+    machine.tree().remove("sys/bus/pci/drivers/nvidia/0000:3b:00.0");
+    ASSERT_TRUE(recover_gpu(machine, script).ok());
+    EXPECT_EQ(machine.driver(kGpu), "nvidia");
+    EXPECT_EQ(machine.driver(kSound), "snd_hda_intel");
+    EXPECT_EQ(machine.driver(test_host::kTwin), "vfio-pci") << "recover leaves it alone";
+    EXPECT_FALSE(machine.has_journal());
+  }
+}
+
 TEST(Recover, AStuckGpuComesBackWhenItsHolderHasGone) {
   TestHost machine;
   const auto before = machine.bindings();
