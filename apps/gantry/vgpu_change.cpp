@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry vgpu create, remove, apply, assert.
+#include "base/core/printable.hpp"
 #include "base/core/text.hpp"
 #include "base/sys/shell_command.hpp"
 #include "gantry/terminal.hpp"
@@ -21,15 +22,20 @@ vgpu::ChangeOptions change_options(const VgpuFlags& flags) {
 }
 
 int print_change(const vgpu::ChangeReport& report, const VgpuFlags& flags, const Context& context) {
+  const int status = report.failed.empty() ? kOk : kProblem;
   if (context.json) {
     fmt::print(context.out, "{}\n", vgpu_change_json(report, flags.dry_run));
-    return kOk;
+    return status;
   }
   for (const auto& step : report.steps)
     fmt::print(context.out, "{}{}\n", flags.dry_run ? "would " : "", vgpu::describe(step));
-  if (report.steps.empty()) fmt::print(context.out, "Nothing to do.\n");
+  if (report.steps.empty() && report.failed.empty()) fmt::print(context.out, "Nothing to do.\n");
   for (const auto& note : report.notes) print_note(note, context);
-  return kOk;
+  for (const auto& [gpu, error] : report.failed) {
+    fmt::print(context.err, "gantry vgpu: {} was not restored: {}\n", gpu.sysfs(),
+               printable_lines(sys::with_root(error.text(), context.root)));
+  }
+  return status;
 }
 
 // A change of vGPUs: what it makes of the GPUs, and the act itself.

@@ -126,6 +126,12 @@ std::string vgpu_change_json(const vgpu::ChangeReport& report, bool dry_run) {
       });
     });
     out.array("notes", report.notes);
+    out.array("failed", report.failed, [&](const auto& one) {
+      out.object([&] {
+        out.member("gpu", one.first.sysfs());
+        out.member("error", one.second.text());
+      });
+    });
   });
   return std::move(out).text();
 }

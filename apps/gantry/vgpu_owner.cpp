@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 namespace gantry::cli {
@@ -96,6 +97,14 @@ Status check_without_vgpus(const sys::Host& host, const VgpuOwners& owners) {
   return {};
 }
 
+// What a GPU has that could not be restored is unknown: its change stays until it is repeated.
+std::map<PciAddress, Status> unfinished_gpus(const vgpu::ChangeReport& report) {
+  std::map<PciAddress, Status> of;
+  for (const auto& [gpu, error] : report.failed)
+    of.emplace(gpu, Error(Errc::Internal, error.text()));
+  return of;
+}
+
 }  // namespace
 
 VgpuOwners owners_after_create(const PciAddress& gpu) {
@@ -153,14 +162,20 @@ Result<vgpu::ChangeReport> with_vgpu_lease(const sys::Host& host, const VgpuOwne
   if (!same_gpus(changes, changes_of(host, owners, ledger))) return owner_changed();
   if (changes.empty()) return act();
   std::optional<vgpu::ChangeReport> report;
-  GANTRY_CHECK(owner_lease::with_ownership(
+  const auto act_once = [&]() -> Status {
+    GANTRY_TRY(report, act());
+    return check_without_vgpus(host, owners);
+  };
+  const auto done = owner_lease::with_ownership(
       host, changes,
       {.progress = [&](const std::string& text) { print_note(printable(text), context); },
        .yielding = vgpu_programs()},
-      [&]() -> Status {
-        GANTRY_TRY(report, act());
-        return check_without_vgpus(host, owners);
-      }));
+      [&] {
+        owner_lease::JointOutcome outcome{.status = act_once()};
+        if (outcome.status.ok()) outcome.of = unfinished_gpus(*report);
+        return outcome;
+      });
+  if (!done.ok()) return done.error();
   return *std::move(report);
 }
 

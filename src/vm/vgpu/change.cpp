@@ -81,6 +81,44 @@ Error left_in_between(const Error& error) {
   return error.code() == Errc::Timeout ? error : with_code(Errc::Internal, error);
 }
 
+bool contains_gpu(const std::vector<model::PciAddress>& gpus, const model::PciAddress& gpu) {
+  return std::find(gpus.begin(), gpus.end(), gpu) != gpus.end();
+}
+
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+// The GPUs of an interrupted change that must be mended. A GPU that should have had vGPUs and has
+// no stored one was not touched, or all was put back: the intent is stored before the first step.
+// The vGPUs that it has are not ours, so they stay.
+std::vector<model::PciAddress> half_done_gpus(const Situation& now) {
+  std::vector<model::PciAddress> found;
+  if (!now.interrupted) return found;
+  const auto stored = now.intent.gpus();
+  for (const auto& gpu : now.interrupted->gpus) {
+    const auto& after = now.interrupted->after;
+    const bool wanted_some = std::any_of(after.begin(), after.end(),
+                                         [&](const VgpuSpec& spec) { return spec.gpu == gpu; });
+    if (contains_gpu(stored, gpu) || !wanted_some) found.push_back(gpu);
+  }
+  return found;
+}
+
+// What an interrupted change leaves to be mended after this plan; nullopt if nothing.
+std::optional<Journal> left_of_journal(const Situation& now, const Plan& plan) {
+  auto gpus = half_done_gpus(now);
+  std::erase_if(gpus, [&](const auto& gpu) { return contains_gpu(plan.gpus, gpu); });
+  if (gpus.empty()) return std::nullopt;
+  auto left = *now.interrupted;
+  const auto is_other = [&](const VgpuSpec& spec) { return !contains_gpu(gpus, spec.gpu); };
+  std::erase_if(left.before, is_other);
+  std::erase_if(left.after, is_other);
+  left.gpus = std::move(gpus);
+  return left;
+}
+
 class Change {
  public:
   Change(const sys::Host& host, std::string command, const Actions& actions,
@@ -138,11 +176,13 @@ class Change {
     const auto next = now.intent.with(plan.gpus, plan.result);
     if (plan.steps.empty()) {
       if (next != now.intent) GANTRY_CHECK(store(next));
-      return now.interrupted ? actions_.erase(kJournalPath) : Status{};
+      return close_journal(now, plan);
     }
-    Journal journal{.command = command_, .gpus = plan.gpus};
-    journal.before = existing(now.gpus, plan.gpus);
-    journal.after = plan.result;
+    auto journal = left_of_journal(now, plan).value_or(Journal{});
+    journal.command = command_;
+    append(journal.gpus, plan.gpus);
+    append(journal.before, existing(now.gpus, plan.gpus));
+    append(journal.after, plan.result);
     for (const auto& step : plan.steps) journal.steps.push_back(describe(step));
     GANTRY_CHECK(actions_.save(kJournalPath, to_json(journal)).in("storing the plan"));
     if (const auto stored = store(next); !stored.ok()) {
@@ -154,7 +194,15 @@ class Change {
       if (!status.ok()) return give_up(now, plan, status.error());
       report_.steps.push_back(step);
     }
-    return actions_.erase(kJournalPath).in("closing the journal");
+    return close_journal(now, plan);
+  }
+
+  // The GPUs that another plan has to mend stay in it.
+  Status close_journal(const Situation& now, const Plan& plan) {
+    if (const auto left = left_of_journal(now, plan))
+      return actions_.save(kJournalPath, to_json(*left)).in("closing the journal");
+    const bool written = now.interrupted || !plan.steps.empty();
+    return written ? actions_.erase(kJournalPath).in("closing the journal") : Status{};
   }
 
   Status store(const Intent& intent) {
@@ -204,26 +252,6 @@ Status refuse_interrupted(const Situation& now) {
       .advise("complete it with `sudo gantry vgpu apply --restore`");
 }
 
-bool contains_gpu(const std::vector<model::PciAddress>& gpus, const model::PciAddress& gpu) {
-  return std::find(gpus.begin(), gpus.end(), gpu) != gpus.end();
-}
-
-// The GPUs of an interrupted change that must be mended. A GPU that should have had vGPUs and has
-// no stored one was not touched, or all was put back: the intent is stored before the first step.
-// The vGPUs that it has are not ours, so they stay.
-std::vector<model::PciAddress> half_done_gpus(const Situation& now) {
-  std::vector<model::PciAddress> found;
-  if (!now.interrupted) return found;
-  const auto stored = now.intent.gpus();
-  for (const auto& gpu : now.interrupted->gpus) {
-    const auto& after = now.interrupted->after;
-    const bool wanted_some = std::any_of(after.begin(), after.end(),
-                                         [&](const VgpuSpec& spec) { return spec.gpu == gpu; });
-    if (contains_gpu(stored, gpu) || !wanted_some) found.push_back(gpu);
-  }
-  return found;
-}
-
 Result<Plan> plan_apply(const Situation& now, const std::vector<Wanted>& wanted,
                         const NewUuid& new_uuid) {
   GANTRY_TRY(auto plan, plan_counts(now.gpus, wanted, new_uuid));
@@ -236,12 +264,21 @@ Result<Plan> plan_apply(const Situation& now, const std::vector<Wanted>& wanted,
   return join(std::move(plan), std::move(rest));
 }
 
-Result<Plan> plan_restore(const Situation& now) {
+std::vector<model::PciAddress> gpus_to_restore(const Situation& now) {
   auto gpus = now.intent.gpus();
   for (const auto& gpu : half_done_gpus(now)) {
     if (!contains_gpu(gpus, gpu)) gpus.push_back(gpu);
   }
-  return plan_exact(now.gpus, gpus, now.intent.vgpus);
+  return gpus;
+}
+
+void add_report(ChangeReport one, ChangeReport& all) {
+  append(all.steps, one.steps);
+  append(all.vgpus, one.vgpus);
+  for (auto& note : one.notes) {
+    if (std::find(all.notes.begin(), all.notes.end(), note) == all.notes.end())
+      all.notes.push_back(std::move(note));
+  }
 }
 
 }  // namespace
@@ -255,7 +292,25 @@ Result<ChangeReport> apply(const sys::Host& host, const std::vector<Wanted>& wan
 
 Result<ChangeReport> restore(const sys::Host& host, const Actions& actions,
                              const ChangeOptions& options) {
-  return Change(host, "apply --restore", actions, options).run(plan_restore);
+  const auto run = [&](const std::vector<model::PciAddress>& gpus) {
+    return Change(host, "apply --restore", actions, options).run([&](const Situation& now) {
+      return plan_exact(now.gpus, gpus, now.intent.vgpus);
+    });
+  };
+  GANTRY_TRY(const auto now, look(host));
+  const auto gpus = gpus_to_restore(now);
+  if (gpus.empty()) return run({});  // an interrupted change may have left nothing to mend
+  ChangeReport all;
+  for (const auto& gpu : gpus) {
+    auto one = run({gpu});
+    if (one.ok()) {
+      add_report(*std::move(one), all);
+    } else {
+      all.failed.emplace(gpu, one.error());
+    }
+  }
+  if (all.failed.size() == gpus.size()) return all.failed.at(gpus.front());
+  return all;
 }
 
 Result<ChangeReport> create(const sys::Host& host, const Addition& addition, const Actions& actions,

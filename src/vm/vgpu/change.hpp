@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,9 +39,10 @@ struct ChangeOptions {
 };
 
 struct ChangeReport {
-  std::vector<Step> steps;         // done, or with dry_run: to be done
-  std::vector<VgpuSpec> vgpus;     // of the GPUs that were asked about, afterwards
-  std::vector<std::string> notes;  // for people
+  std::vector<Step> steps;                    // done, or with dry_run: to be done
+  std::vector<VgpuSpec> vgpus;                // of the GPUs that were asked about, afterwards
+  std::vector<std::string> notes;             // for people
+  std::map<model::PciAddress, Error> failed;  // restore: the GPUs that could not be restored
 };
 
 // Brings the named GPUs to the wanted counts; leaves the others alone, except that it completes an
@@ -48,7 +50,9 @@ struct ChangeReport {
 Result<ChangeReport> apply(const sys::Host& host, const std::vector<Wanted>& wanted,
                            const Actions& actions, const ChangeOptions& options = {});
 
-// Creates again all that should exist: after a reboot or an interrupted change.
+// Creates again all that should exist: after a reboot or an interrupted change. Each GPU by itself,
+// so that one that cannot be restored does not keep the others from it; the first error, if none
+// can.
 Result<ChangeReport> restore(const sys::Host& host, const Actions& actions,
                              const ChangeOptions& options = {});
 

@@ -84,6 +84,56 @@ TEST(Restore, BringsEverythingBackAfterAReboot) {
   }
 }
 
+// The first GPU is not there, or its driver refuses: the second one gets its vGPUs all the same.
+TEST(Restore, OfOneGpuThatFailsDoesNotKeepTheOthers) {
+  VgpuMachine machine("vgpu-a10");
+  const std::vector<Wanted> wanted{{first_gpu(), {{"A10-4Q", 2}}}, {second_gpu(), {{"A10-8Q", 1}}}};
+  ASSERT_EQ(text_of(apply(machine.host(), wanted, machine.actions())), "done");
+  machine.reboot();
+  machine.fault = [](std::string_view path, std::string_view) -> Status {
+    if (path.find("0000:3b:") == std::string_view::npos) return {};
+    return Error::sys(EIO, "write");
+  };
+  const auto report = restore(machine.host(), machine.actions());
+  ASSERT_EQ(text_of(report), "done");
+  EXPECT_EQ(types_of(machine.gpus()), "|A10-8Q");
+  ASSERT_EQ(report->failed.size(), 1U);
+  EXPECT_EQ(report->failed.begin()->first, first_gpu());
+  EXPECT_EQ(read_intent(machine.host())->vgpus.size(), 3U) << "it still should exist";
+
+  machine.fault = nullptr;
+  const auto again = restore(machine.host(), machine.actions());
+  ASSERT_EQ(text_of(again), "done");
+  EXPECT_TRUE(again->failed.empty());
+  EXPECT_EQ(types_of(machine.gpus()), "A10-4Q A10-4Q|A10-8Q");
+  EXPECT_FALSE(interrupted(machine));
+}
+
+// An apply to both was killed; then the first GPU cannot be mended. Its part of the journal stays.
+TEST(Restore, KeepsTheJournalOfAGpuThatCannotBeMended) {
+  VgpuMachine machine("vgpu-a10");
+  const std::vector<Wanted> small{{first_gpu(), {{"A10-4Q", 1}}}, {second_gpu(), {{"A10-4Q", 1}}}};
+  ASSERT_EQ(text_of(apply(machine.host(), small, machine.actions())), "done");
+  const std::vector<Wanted> large{{first_gpu(), {{"A10-8Q", 1}}}, {second_gpu(), {{"A10-8Q", 1}}}};
+  EXPECT_THROW((void)apply(machine.host(), large, machine.actions(4, false)).ok(), KilledForTest);
+  ASSERT_TRUE(interrupted(machine));
+  machine.fault = [](std::string_view path, std::string_view) -> Status {
+    if (path.find("0000:3b:") == std::string_view::npos) return {};
+    return Error::sys(EIO, "write");
+  };
+  const auto report = restore(machine.host(), machine.actions());
+  ASSERT_EQ(text_of(report), "done");
+  EXPECT_EQ(report->failed.size(), 1U);
+  EXPECT_EQ(types_of({machine.gpus().at(1)}), "A10-8Q");
+  const auto journal = read_journal(machine.host());
+  ASSERT_TRUE(journal.ok() && journal->has_value());
+  EXPECT_THAT((*journal)->gpus, testing::ElementsAre(first_gpu()));
+  machine.fault = nullptr;
+  ASSERT_EQ(text_of(restore(machine.host(), machine.actions())), "done");
+  EXPECT_EQ(types_of(machine.gpus()), "A10-8Q|A10-8Q");
+  EXPECT_FALSE(interrupted(machine));
+}
+
 TEST(Restore, DoesNothingWhereNothingWasStored) {
   VgpuMachine machine("vgpu-t4");
   const auto report = restore(machine.host(), machine.actions());

@@ -135,6 +135,16 @@ TEST(Plan, RefusesMixedSizesThatHaveNoPlace) {
               HasSubstr("1 A10-24Q, 1 A10-2Q together"));
 }
 
+TEST(Plan, RefusesMixedSizesOnTuringBeforeItRemovesAnything) {
+  auto gpu = a10({"A10-4Q"});
+  gpu.device = 0x1eb8;  // T4
+  const auto made = plan(gpu, {{"A10-4Q", 1}, {"A10-8Q", 1}});
+  EXPECT_EQ(made.error().code(), Errc::Unsupported);
+  EXPECT_THAT(text_of(made), AllOf(HasSubstr("1 A10-8Q, 1 A10-4Q together: a Turing GPU"),
+                                   HasSubstr("on a GPU of its own")));
+  EXPECT_TRUE(plan(gpu, {{"A10-8Q", 2}}).ok()) << "another size for all of them is possible";
+}
+
 TEST(Plan, NeedsAGpuInstanceForEachMigBackedVgpu) {
   EXPECT_EQ(plan(with_mig(2), {{"A100-1-5C", 2}})->steps.size(), 2U);
   EXPECT_THAT(text_of(plan(with_mig(1), {{"A100-1-5C", 2}})),

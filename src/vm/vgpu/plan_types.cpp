@@ -93,6 +93,12 @@ Status check_mixed(const VgpuGpu& gpu, const std::vector<TypeCount>& wanted) {
     sizes.insert(sizes.end(), one.count, one.type->framebuffer_mib);
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", one.count, one.type->key);
   }
+  if (gpu.is_turing()) {
+    return Error(Errc::Unsupported,
+                 fmt::format("{} cannot have {} together: a Turing GPU has vGPUs of one size only",
+                             gpu.label(), text))
+        .advise("ask for one size, or for each size on a GPU of its own");
+  }
   if (place_mixed(gpu.framebuffer_mib, {}, sizes)) return {};
   return Error(
              Errc::Busy,

@@ -2,11 +2,15 @@
 #include "vm/vgpu/read_host.hpp"
 
 #include "base/core/text.hpp"
+#include "base/sys/deadline_read.hpp"
+#include "gpu/procfs/gpus.hpp"
+#include "gpu/procfs/mig.hpp"
 #include "vm/vgpu/holders.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <tuple>
 
@@ -15,6 +19,7 @@ namespace {
 
 constexpr std::uint32_t kNvidia = 0x10de;
 constexpr std::size_t kMaxMdevs = 4096;
+constexpr std::chrono::seconds kLockDeadline{2};  // the lock is held for milliseconds otherwise
 
 std::optional<std::uint64_t> number_in(const sys::Host& host, const std::string& path) {
   const auto text = host.read_value(path);
@@ -46,28 +51,34 @@ unsigned bounded(std::optional<std::uint64_t> number, std::size_t limit) {
   return static_cast<unsigned>(std::min<std::uint64_t>(number.value_or(0), limit));
 }
 
-// A line of /proc/driver/nvidia/gpus/ADDRESS/information: "GPU UUID: 	 GPU-...".
-std::string information(const sys::Host& host, const model::PciAddress& gpu, std::string_view key) {
-  const auto path = fmt::format("/proc/driver/nvidia/gpus/{}/information", gpu.sysfs());
-  const auto text = host.read(path, 65536);
-  if (!text.ok()) return "";
-  for (const auto line : lines(*text)) {
-    const auto colon = line.find(':');
-    if (colon != std::string_view::npos && trim(line.substr(0, colon)) == key)
-      return std::string(trim(line.substr(colon + 1)));
+// What the driver says about its GPUs. A GPU that another driver has, or of which the driver does
+// not answer, has no UUID then, and its instances of MIG are unknown.
+void add_driver_facts(const sys::Host& host, std::vector<VgpuGpu>& gpus) {
+  const auto entries = procfs::read_gpus(host);
+  if (!entries.ok()) return;
+  for (const auto& entry : *entries) {
+    const auto& known = entry.information.gpu;
+    for (auto& gpu : gpus) {
+      if (gpu.address != known.pci) continue;
+      gpu.uuid = known.uuid.text;
+      if (!known.minor) continue;
+      const auto count = procfs::gpu_instances(host, *known.minor).size();
+      if (count > 0) gpu.gpu_instances = static_cast<unsigned>(count);
+    }
   }
-  return "";
 }
 
-// GPU instances of MIG, counted by the driver's capability files.
-std::optional<unsigned> count_gpu_instances(const sys::Host& host, const model::PciAddress& gpu) {
-  const auto minor = information(host, gpu, "Device Minor");
-  if (!parse_u64(minor)) return std::nullopt;
-  const auto names = host.list(fmt::format("/proc/driver/nvidia/capabilities/gpu{}/mig", minor));
-  if (!names.ok()) return std::nullopt;
-  unsigned count = 0;
-  for (const auto& name : *names) count += name.starts_with("gi") ? 1 : 0;
-  return count > 0 ? std::optional(count) : std::nullopt;
+// While an unbind of the GPU waits in the kernel, the readers of sriov_numvfs wait too.
+void add_enabled_vfs(const sys::Host& host, std::vector<VgpuGpu>& gpus) {
+  std::vector<std::string> paths;
+  for (const auto& gpu : gpus) paths.push_back(pci_directory(gpu.address) + "/sriov_numvfs");
+  const auto texts = sys::read_with_deadline(host, paths, kLockDeadline, sys::AfterTimeout::GoOn);
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const auto count = texts[i].ok() ? parse_u64(trim(*texts[i])) : std::nullopt;
+    gpus[i].enabled_vfs = bounded(count, kMaxVfs);
+    if (!texts[i].ok() && texts[i].error().code() == Errc::Timeout)
+      gpus[i].problem = texts[i].error().text();
+  }
 }
 
 void add_type(VgpuGpu& gpu, VgpuType type) {
@@ -223,19 +234,10 @@ std::string why_none(const sys::Host& host, const VgpuGpu& gpu) {
          "vGPUs";
 }
 
-// Turing has SR-IOV in its configuration space, but its vGPUs are on the GPU itself. Before
-// nvidia-vgpud has run it looks like a GPU whose virtual functions are off.
-bool is_turing(const VgpuGpu& gpu) {
-  return gpu.device >= 0x1e00 && gpu.device <= 0x1fff;
-}
-
 // The order of detection: vendor-VFIO, mdev, virtual functions that are off, nothing.
 void read_gpu(const sys::Host& host, VgpuGpu& gpu) {
   const auto directory = pci_directory(gpu.address);
   gpu.total_vfs = bounded(number_in(host, directory + "/sriov_totalvfs"), kMaxVfs);
-  gpu.enabled_vfs = bounded(number_in(host, directory + "/sriov_numvfs"), kMaxVfs);
-  gpu.gpu_instances = count_gpu_instances(host, gpu.address);
-  gpu.uuid = information(host, gpu.address, "GPU UUID");
   for (const auto& vf : virtual_functions(host, gpu.address)) {
     if (host.exists(pci_directory(vf) + "/nvidia/current_vgpu_type")) {
       gpu.framework = Framework::VendorVfio;
@@ -249,9 +251,9 @@ void read_gpu(const sys::Host& host, VgpuGpu& gpu) {
     gpu.framework = Framework::MdevOnPf;
     read_mdev_parent(host, gpu, gpu.address);
   }
-  if (gpu.framework != Framework::None) return;
+  if (gpu.framework != Framework::None || !gpu.problem.empty()) return;
   const bool bound = link_name(host, directory + "/driver") == "nvidia";
-  if (bound && !is_turing(gpu) && gpu.total_vfs > 0 && gpu.enabled_vfs == 0 &&
+  if (bound && !gpu.is_turing() && gpu.total_vfs > 0 && gpu.enabled_vfs == 0 &&
       host.exists("/sys/module/nvidia_vgpu_vfio")) {
     gpu.framework = Framework::VfsOff;
     gpu.problem = "its virtual functions are not enabled";
@@ -308,6 +310,8 @@ std::vector<VgpuGpu> read_host(const sys::Host& host, const KnownTypes& known) {
   }
   std::sort(gpus.begin(), gpus.end(),
             [](const VgpuGpu& a, const VgpuGpu& b) { return a.address < b.address; });
+  add_driver_facts(host, gpus);
+  add_enabled_vfs(host, gpus);
   unsigned index = 0;
   for (auto& gpu : gpus) {
     gpu.index = index++;

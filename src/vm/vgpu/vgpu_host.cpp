@@ -35,6 +35,10 @@ std::string VgpuGpu::label() const {
   return fmt::format("GPU {} ({})", index, address.sysfs());
 }
 
+bool VgpuGpu::is_turing() const {
+  return device >= 0x1e00 && device <= 0x1fff;
+}
+
 std::string VgpuGpu::device_filter() const {
   return fmt::format("0x{:04X}{:04X}", device, vendor);
 }

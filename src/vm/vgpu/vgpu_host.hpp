@@ -73,6 +73,10 @@ struct VgpuGpu {
 
   std::string label() const;          // "GPU 0 (0000:3b:00.0)"
   std::string device_filter() const;  // "0x223610DE", as configurations name the model
+  // Turing has SR-IOV in its configuration space, but its vGPUs are on the GPU itself: before
+  // nvidia-vgpud has run it looks like a GPU whose virtual functions are off. It has no mixed
+  // sizes.
+  bool is_turing() const;
   const VgpuType* find_type(std::string_view key) const;
   const VgpuType* find_type_id(std::string_view id) const;
 };
