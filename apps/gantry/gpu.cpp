@@ -5,6 +5,7 @@
 #include "base/sys/kernel.hpp"
 #include "base/sys/shell_command.hpp"
 #include "gantry/commands.hpp"
+#include "gantry/refresh_cdi.hpp"
 #include "gpu/model/enum_names.hpp"
 #include "gpu/reset/reset.hpp"
 #include "node/owner_lease/local_usage.hpp"
@@ -138,6 +139,7 @@ Result<int> reset_gpu(const ResetOptions& options, Context& context) {
     GANTRY_CHECK(check_this_machine(host));
     GANTRY_CHECK(reset_and_settle(host, options, report, context));
     report.done = true;
+    refresh_cdi(host, context);
     if (!context.json)
       fmt::print(context.out, "{} was reset{}.\n", report.plan.gpu.sysfs(),
                  report.plan.method.empty() ? "" : fmt::format(" ({})", report.plan.method));

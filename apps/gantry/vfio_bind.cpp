@@ -3,6 +3,7 @@
 #include "base/core/printable.hpp"
 #include "base/json/writer.hpp"
 #include "base/sys/shell_command.hpp"
+#include "gantry/refresh_cdi.hpp"
 #include "gantry/terminal.hpp"
 #include "gantry/vfio_commands.hpp"
 #include "gantry/vfio_owner.hpp"
@@ -147,6 +148,7 @@ Result<int> bind_gpus(const BindFlags& flags, Context& context) {
     result.notes.insert(result.notes.end(), notes.begin(), notes.end());
     result.done.emplace_back(kPersistStep);
   }
+  if (result.changed()) refresh_cdi(host, context);
   print_result(result, "bound for virtual machines", false, context);
   if (result.changed() && !context.json) {
     fmt::print(context.err, "To undo this: sudo gantry vfio release{} {}\n", sys::root_flag(host),
@@ -198,6 +200,7 @@ Result<int> release_gpus(const BindFlags& flags, Context& context) {
              while_waiting(context, [&] { return with_vfio_lease(host, lease, context, act); }));
   if (!forgotten.ok()) return Error(forgotten.error()).in(kStillPersisted);
   if (*forgotten) result.done.emplace_back(kForgetStep);
+  if (result.changed()) refresh_cdi(host, context);
   print_result(result, "released", false, context);
   return kOk;
 }
@@ -254,6 +257,7 @@ Result<int> recover_gpus(Context& context) {
     fmt::print(context.out, "Nothing to do: no work is unfinished.\n");
     return kOk;
   }
+  if (result.changed()) refresh_cdi(host, context);
   print_result(result, "recovered", false, context);
   return kOk;
 }
@@ -299,6 +303,7 @@ Result<int> restore_gpus(Context& context) {
       if (!one.ok()) fail(one.error());
     }
   }
+  if (result.changed()) refresh_cdi(host, context);
   if (!result.targets.empty()) print_result(result, "bound for virtual machines", false, context);
   return status;
 }
