@@ -1,26 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# An unbind that waits in the kernel: a process uses the GPU, and no search for open files finds it. An agent runs meanwhile, and bind
-# is a request to it.
-gantry agent --kubelet-socket= --output-file= >/tmp/agent 2>&1 &
-agent=$!
+# A kernel that does not answer. First the driver: a program opens a GPU for seconds, and every reader of the driver's files waits. Then
+# an agent that starts while a command is at work. Then an unbind that waits in the kernel: a process uses the GPU, and no search for
+# open files finds it. An agent runs meanwhile, and bind is a request to it.
+parameters=/sys/module/nvidia/parameters
 waiting_in_kernel() {
   local pid
   for pid in $(pgrep -x gantry); do
     if grep -qs '^State:.*D ' "/proc/$pid/status"; then echo "$pid"; fi
   done
 }
+nobody_waits() { [ -z "$(waiting_in_kernel)" ]; }
+start_agent() {
+  gantry agent --kubelet-socket= --output-file= >/tmp/agent 2>&1 &
+  agent=$!
+}
+
+check "the driver can be silent" put $parameters/silent 1
+check "info gives up on it" says "did not return within" timeout 60 gantry info --no-nvml
+check "info names all GPUs" test "$(timeout 60 gantry info --no-nvml --json | grep -c '"index"')" -ge 5
+check "a reset by address is refused" refuses "the driver does not answer" timeout 60 gantry gpu reset $a10
+check "a reset by index is refused" refuses "the driver does not answer" timeout 60 gantry gpu reset 0
+check "vgpu list answers" timeout 60 gantry vgpu list
+check "doctor answers" doctor_says gpu.excluded "does not answer"
+check "bind is refused" refuses "does not answer" timeout 60 gantry vfio bind $a10
+check "the driver answers again" put $parameters/silent 0
+check "no reader is left" within 30 nobody_waits
+check "a reset works" gantry gpu reset $a10
+
+check "an unbind can take 6 seconds" put $parameters/remove_ms 6000
+gantry vfio bind $a10 >/tmp/slow 2>&1 &
+slow=$!
+check "bind waits in the kernel" within 20 test -n "$(sleep 2; waiting_in_kernel)"
+start_agent
+sleep 2
+check "an agent that starts meanwhile has not started NVML" refuses "" pgrep -P "$agent"
+check "bind is still at work" kill -0 $slow
+check "bind works" wait $slow
+check "then the agent starts it" within 20 grep -q NVML /tmp/agent
+check "an unbind can be quick again" put $parameters/remove_ms 0
+check "release works" gantry vfio release $a10
+kill "$agent"
+wait "$agent" 2>/dev/null
+
+start_agent
 check "an agent takes requests" within 30 test -S /run/gantry/owner.sock
 check "a process holds the T4 where no search finds it" hold_hidden /dev/nvidia3
 check "list finds no holder" refuses "" grep -F hold_hidden <(gantry vfio list)
 began=$SECONDS
-gantry vfio bind $t4 >/tmp/stuck 2>&1
+gantry vfio bind $a10 $t4 >/tmp/stuck 2>&1 # together: the A10 must come back
 status=$?
 took=$((SECONDS - began))
 check_is "bind gives up" 1 $status
 check "after its deadline of 30 seconds, and not much later ($took s)" test $took -ge 29 -a $took -le 90
 check "it says that the GPU is stuck in the kernel" grep -qF "$t4 is stuck in the kernel" /tmp/stuck
 check "it says what to do" grep -qF "gantry vfio recover" /tmp/stuck
+check "it says that the A10 is as before" grep -qF "$a10 is as before" /tmp/stuck
+check_is "nvidia has the A10" nvidia "$(driver_of $a10)"
+check_is "the journal is about the T4 alone" "$t4.journal" "$(cd /run/gantry/vfio && echo *.journal)"
 writer=$(waiting_in_kernel | head -n 1)
 check "the writer waits in the kernel" test -n "$writer" -a "$writer" != "$agent"
 check "status says it" refuses "is stuck in the kernel" gantry vfio status
@@ -28,7 +65,7 @@ check "list answers, and says it" grep -qE "^$t4 .*(stuck|lock)" <(timeout 30 ga
 check "the agent is alive" kill -0 "$agent"
 check "bind is refused at once" refuses "stuck" timeout 20 gantry vfio bind $t4
 check "recover is refused while it lasts" refuses "still stuck" timeout 20 gantry vfio recover
-check "another GPU can be bound meanwhile, by the agent that is alive" timeout 60 gantry vfio bind $a10
+check "the A10 can be bound meanwhile, by the agent that is alive" timeout 60 gantry vfio bind $a10
 check "and released" timeout 60 gantry vfio release $a10
 check "the process ends" release_vfio
 check "the writer's unbind returns" within 30 test ! -e "/proc/$writer"

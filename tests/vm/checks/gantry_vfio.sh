@@ -20,6 +20,7 @@ repair_after_fault() {
   gantry vfio release $t4
   is_bound $t4 nvidia
 }
+bind_by_override() { put $devices/$1/driver_override $2 && put $drivers/../drivers_probe $1 && is_bound $1 $2; }
 before=$(functions_state)
 
 check "list says that the A10 can be passed through" grep -qE ' nvidia +[0-9]+ .* yes$' <(row $a10)
@@ -65,6 +66,16 @@ check_is "all drivers and overrides are as before" "$before" "$(functions_state)
 check "bind takes the NVSwitch with a GPU" gantry vfio bind --with-nvswitches $t4
 check_is "both are with vfio-pci" "vfio-pci vfio-pci" "$(driver_of $t4) $(driver_of $nvswitch)"
 check "release gives both back" gantry vfio release $t4 $nvswitch
+check_is "all drivers and overrides are as before" "$before" "$(functions_state)"
+
+# a group with a foreign device, as someone may leave it
+check "a driver takes the K620's audio function" bind_by_override $audio nvidia
+check "vfio-pci takes the K620 alone" to_vfio $k620
+check "doctor says that the group is not viable" doctor_says iommu.group "not viable because of $audio (nvidia) in group $(group_of $k620)"
+check "plan names it" says "$audio" gantry vfio plan $k620
+check "the K620 goes back" give_back $k620
+check "the audio function has no driver" give_back $audio
+check "doctor has nothing to say" doctor_says iommu.group "no NVIDIA function is bound to a vfio driver"
 check_is "all drivers and overrides are as before" "$before" "$(functions_state)"
 
 # what may be in the way

@@ -63,6 +63,11 @@ vgpu_apply() {
   check "$1: another size replaces them" change apply -c large
   check_is "$1: one large one" "$large" "$(vgpus type)"
   check "$1: nvidia-vgpu-dm agrees" nvidia-vgpu-dm assert -f "$work/vgpu.yaml" -c large
+  if [ "$1" = mdev ]; then
+    check "$1: mixed sizes are refused on Turing" refuses "a Turing GPU has vGPUs of one size only" change apply -c mixed
+    check_is "$1: and nothing was removed" "$large" "$(vgpus type)"
+    return
+  fi
   # Mixed sizes are switched on by nvidia-smi; here by a parameter of the simulated module.
   printf '#!/bin/sh\necho 1 >/sys/module/nvidia_vgpu_vfio/parameters/mixed\n' >"$work/nvidia-smi"
   chmod 755 "$work/nvidia-smi"
@@ -115,6 +120,35 @@ gpu=3
 vgpu_create mdev
 vgpu_apply mdev
 vgpu_restore mdev
+
+# One GPU that cannot be restored does not keep the other from it. What doctor says meanwhile.
+forget_vgpus() {
+  local device
+  for device in /sys/bus/mdev/devices/*; do put "$device/remove" 1 || return; done
+}
+check "every GPU offers vGPU types, says doctor" doctor_says vgpu.types "every GPU offers vGPU types"
+check "doctor misses the vGPU manager" doctor_says guest.vgpu-host "the vGPU manager does not run"
+check "the A10 gets a vGPU" gantry vgpu create A10-4Q --gpu 0
+check "the T4 gets one" gantry vgpu create T4-4Q --gpu 3
+check "doctor finds both" doctor_says vgpu.restored "the stored vGPUs exist"
+check "the kernel forgets them" forget_vgpus
+check "doctor misses them" doctor_says vgpu.restored "vGPUs that should exist do not"
+check "the A10 has no VFs" put $devices/$a10/sriov_numvfs 0
+check "the A10 has no driver" put $drivers/nvidia/unbind $a10
+check "restore says that the A10 was not restored" refuses "$a10 was not restored" gantry vgpu apply --restore
+check_is "the T4 has its vGPU all the same" T4-4Q "$(gpu=3 vgpus type)"
+check "the A10 has its driver again" put $drivers/nvidia/bind $a10
+check "restore completes it" gantry vgpu apply --restore
+check_is "the A10 has its vGPU" A10-4Q "$(gpu=0 vgpus type)"
+check "a CDI file is there" install -D /dev/null /var/run/cdi/nvidia.yaml
+check "doctor says that containers cannot compute here" doctor_says vgpu.host-driver "is the vGPU host driver and has no CUDA"
+rm /var/run/cdi/nvidia.yaml
+check "the kernel forgets them" forget_vgpus
+check "the A10 has no VFs" put $devices/$a10/sriov_numvfs 0
+check "the plain driver is loaded" load_driver
+check "doctor says that it has no vGPUs" doctor_says vgpu.plain-driver "is the plain driver and has no vGPUs"
+rm -rf /var/lib/gantry/vgpu
+
 check "the driver can be loaded with the vendor's VFIO" load_driver vendor_vfio=1
 check "and its vGPU part" modprobe nvidia-vgpu-vfio framework=vendor
 gpu=0
