@@ -27,7 +27,7 @@ Result<sys::UniqueFd> lock(const std::string& path, int kind) {
       .advise(fmt::format("repeat the command in a few seconds; `fuser {}` finds the agent", path));
 }
 
-std::string lock_path(std::string_view ledger) {
+std::string start_lock_path(std::string_view ledger) {
   return fmt::format("{}.start", ledger);
 }
 
@@ -36,12 +36,12 @@ std::string lock_path(std::string_view ledger) {
 Result<StartLock> StartLock::take(const sys::Host& host) {
   const auto directory = kOwnershipPath.substr(0, kOwnershipPath.rfind('/'));
   GANTRY_CHECK(sys::real_kernel()->make_directory(host, std::string(directory)));
-  GANTRY_TRY(auto file, lock(lock_path(host.outside(kOwnershipPath)), LOCK_SH));
+  GANTRY_TRY(auto file, lock(start_lock_path(host.outside(kOwnershipPath)), LOCK_SH));
   return StartLock(std::move(file));
 }
 
 Result<BeginLock> BeginLock::take(const std::string& ledger) {
-  GANTRY_TRY(auto file, lock(lock_path(ledger), LOCK_EX | LOCK_NB));
+  GANTRY_TRY(auto file, lock(start_lock_path(ledger), LOCK_EX | LOCK_NB));
   return BeginLock(std::move(file));
 }
 

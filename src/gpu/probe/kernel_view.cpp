@@ -29,6 +29,7 @@ void add_pci_facts(model::Gpu& gpu, const PciScan& scan) {
 void add_gpu(KernelView& view, procfs::GpuEntry entry, const PciScan& scan) {
   auto& [path, found, read_error, silent] = entry;
   const auto address = found.gpu.pci;
+  view.silent = view.silent || silent;
   if (found.excluded) {
     view.excluded.push_back(address);
     view.notes.push_back(
@@ -37,7 +38,9 @@ void add_gpu(KernelView& view, procfs::GpuEntry entry, const PciScan& scan) {
     return;
   }
   if (!read_error.empty()) {
-    view.notes.push_back(std::move(read_error));
+    // A driver that does not answer has one reason for all GPUs.
+    if (std::count(view.notes.begin(), view.notes.end(), read_error) == 0)
+      view.notes.push_back(std::move(read_error));
   } else if (!found.missing.empty()) {
     view.notes.push_back(fmt::format("{} does not say: {}", path, fmt::join(found.missing, ", ")));
   }

@@ -26,6 +26,7 @@ struct KernelView {
   // GPUs whose information file lacks lines that every driver writes: it is damaged, or not from
   // the driver.
   std::vector<model::PciAddress> incomplete;
+  bool silent = false;  // the driver did not answer in time: of some GPUs only the address is known
   std::vector<std::string> notes;
 };
 

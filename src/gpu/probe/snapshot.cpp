@@ -180,6 +180,10 @@ Result<Snapshot> take_snapshot(const sys::Host& host, const SnapshotOptions& opt
   auto rest = read_host_facts(host, module, options);
   auto nvml = child ? child->join() : without_nvml();
   const auto failure = nvml.failure;
+  // Where no process keeps the driver's state, the start of our own NVML takes longer than the
+  // driver's files are waited for.
+  if (rest.kernel.silent && child && failure == NVML_SUCCESS)
+    rest = read_host_facts(host, module, options);
   return Snapshot{assemble_inventory(host, std::move(rest), std::move(nvml), divided), failure};
 }
 
@@ -211,6 +215,7 @@ std::shared_ptr<const PrefetchedFacts> prefetch(const sys::Host& host) {
 Result<model::Inventory> complete_inventory(const sys::Host& host, NvmlView nvml,
                                             const PrefetchedFacts& ahead) {
   const bool still_true = ahead.version == read_driver_module(host).version &&
+                          !ahead.rest.kernel.silent &&
                           ahead.rest.kernel.gpus.size() == nvml.inventory.gpus.size();
   if (!still_true) return complete_inventory(host, std::move(nvml));
   GANTRY_CHECK(check_is_machine(host));
