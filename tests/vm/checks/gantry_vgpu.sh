@@ -111,6 +111,10 @@ vgpu_kill() {
 rm -rf /var/lib/gantry/vgpu
 modprobe nvidia-vgpu-vfio
 gpu=0
+check "VFs can fail to appear" put /sys/module/nvidia/parameters/fail_sriov 5
+check "create says so" refuses "enable 8 virtual functions of $a10" gantry vgpu create A10-4Q --gpu 0
+check_is "and leaves none" 0 "$(cat $devices/$a10/sriov_numvfs)"
+check "VFs can appear again" put /sys/module/nvidia/parameters/fail_sriov 0
 vgpu_create mdev-vf
 vgpu_apply mdev-vf
 vgpu_kill mdev-vf
