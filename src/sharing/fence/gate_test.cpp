@@ -294,35 +294,38 @@ SecondOfWork work_for_a_second(const FencedCuda& cuda) {
   return seen;
 }
 
+// What a second of work must show. The cap holds on every machine; the rest needs processors, so it
+// is judged on a quiet machine only.
+struct SecondExpected {
+  double cap = 0;
+  double least = 0;
+  milliseconds longest{1000};
+};
+
 // A second without a daemon, which `prepare` begins. It is tried again only if other programs had
 // the processors: one stall on a quiet machine is a fault.
 void expect_second_without_daemon(const std::function<void(FencedCuda&)>& prepare,
-                                  const std::function<bool(const SecondOfWork&)>& is_kept) {
-  SecondOfWork seen;
-  bool quiet = false;
-  for (int attempt = 0; attempt < 5 && !quiet; ++attempt) {
+                                  const SecondExpected& expected) {
+  for (int attempt = 0; attempt < 5; ++attempt) {
     FencedCuda cuda;
     cuda.ready();
     ASSERT_EQ(cuda.spin(kMs), CUDA_SUCCESS);
     prepare(cuda);
     lose_daemon(cuda, 50, 0);
     gantry::test::QuietWitness witness;
-    seen = work_for_a_second(cuda);
-    quiet = witness.was_quiet();
-    if (is_kept(seen)) return;
+    const SecondOfWork seen = work_for_a_second(cuda);
+    const bool quiet = witness.was_quiet();
+    EXPECT_LT(seen.part, expected.cap);
+    if (seen.part > expected.least && seen.longest < expected.longest) return;
+    if (quiet) FAIL() << seen.part << ", longest " << seen.longest.count() << " ms";
   }
-  ADD_FAILURE() << seen.part << ", longest " << seen.longest.count() << " ms"
-                << (quiet ? "" : ", five times on a busy machine");
 }
 
 TEST(Gate, WithoutADaemonAProcessKeepsToItsCap) {
   for (const auto state : {FENCE_OPEN, FENCE_SHUT}) {
     SCOPED_TRACE(state);
     expect_second_without_daemon([&](FencedCuda& cuda) { cuda.host().set_gate(0, state, 2); },
-                                 [](const SecondOfWork& seen) {
-                                   return seen.part < 0.53 && seen.part > 0.35 &&
-                                          seen.longest < milliseconds(100);
-                                 });
+                                 {.cap = 0.53, .least = 0.35, .longest = milliseconds(100)});
   }
 }
 
@@ -332,7 +335,7 @@ TEST(Gate, SeveralProcessesWithoutADaemonDivideTheCap) {
         cuda.host().process(1).host_pid = 1;
         cuda.host().row(0, 1).busy = 1;
       },
-      [](const SecondOfWork& seen) { return seen.part < 0.28 && seen.part > 0.15; });
+      {.cap = 0.28, .least = 0.15});
 }
 
 TEST(Gate, AnExplicitCapIsRefusedAfterTenSecondsWithoutADaemon) {
