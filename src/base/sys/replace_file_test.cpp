@@ -45,5 +45,35 @@ TEST(ReplaceFile, KeepsTheOldFileWhenItCannotBeReplaced) {
   EXPECT_THAT(*tree.host().list("/dir"), ElementsAre("name"));
 }
 
+TEST(ReplaceDropIn, LeavesNothingNextToTheDirectory) {
+  test::Tree tree;
+  tree.file("etc/crio/crio.conf.d/99-nvidia.toml", "old");
+  const auto drop_ins = tree.path("etc/crio/crio.conf.d");
+  ASSERT_TRUE(replace_drop_in(drop_ins, drop_ins + "/99-nvidia.toml", "new", 0600).ok());
+  EXPECT_EQ(*tree.host().read("/etc/crio/crio.conf.d/99-nvidia.toml"), "new");
+  EXPECT_EQ(tree.host().info("/etc/crio/crio.conf.d/99-nvidia.toml")->mode, 0600U);
+  EXPECT_THAT(*tree.host().list("/etc/crio"), ElementsAre("crio.conf.d"));
+}
+
+// A directory on another file system, from where no file can be renamed into the drop-ins.
+std::string other_file_system(const test::Tree& tree) {
+  struct stat here {};
+  if (::stat(tree.root().c_str(), &here) != 0) return "";
+  for (const auto* directory : {"/dev/shm", "/tmp", "/var/tmp"}) {
+    struct stat there {};
+    if (::stat(directory, &there) == 0 && there.st_dev != here.st_dev) return directory;
+  }
+  return "";
+}
+
+TEST(ReplaceDropIn, WritesInsideADirectoryThatIsAMountOfItsOwn) {
+  test::Tree tree;
+  const auto other = other_file_system(tree);
+  if (other.empty()) GTEST_SKIP() << "there is one file system only";
+  ASSERT_TRUE(replace_drop_in(other + "/mounted.d", tree.path("crio.conf.d/a.toml"), "x").ok());
+  EXPECT_EQ(*tree.host().read("/crio.conf.d/a.toml"), "x");
+  EXPECT_THAT(*tree.host().list("/crio.conf.d"), ElementsAre("a.toml"));
+}
+
 }  // namespace
 }  // namespace gantry::sys
