@@ -187,13 +187,13 @@ Result<int> configure(const ConfigureOptions& options, const Context& context) {
     print_dry_run(plan, options.called_as, context);
     return kOk;
   }
-  if (!plan.changes()) {
+  const auto files = engines::disk_file_writer();
+  GANTRY_TRY(const auto outcome, engines::apply(host, plan, *files));
+  if (outcome.files.empty()) {
     say(context, options.called_as,
         fmt::format("{} is already configured; nothing to change", to_string(plan.engine)));
     return plan.files.empty() ? restart(plan, options, host, context) : Result<int>(kOk);
   }
-  const auto files = engines::disk_file_writer();
-  GANTRY_TRY(const auto outcome, engines::apply(host, plan, *files));
   print_outcome(outcome, options.called_as, context);
   GANTRY_CHECK(check_change(plan, wanted, host, *files, options, context));
   if (options.called_as == ConfigureName::Gantry) {

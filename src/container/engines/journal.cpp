@@ -20,12 +20,23 @@
 namespace gantry::engines {
 namespace {
 
+// The directory of drop-ins (crio.conf.d, hooks.d) that a file is in, at any depth; "" if none.
+std::string drop_ins_of(const std::string& path) {
+  for (std::string_view at = parent_directory(path); at != "/"; at = parent_directory(at)) {
+    if (at.ends_with(".d")) return std::string(at);
+  }
+  return "";
+}
+
 class DiskFileWriter : public FileWriter {
  public:
   Status replace(const std::string& path, std::string_view content, unsigned mode) override {
     struct stat before {};
     const bool there = ::stat(path.c_str(), &before) == 0;
-    GANTRY_CHECK(sys::replace_file(path, content, mode));
+    // CRI-O reads every file of its directory, so nothing else may ever be there.
+    const auto drop_ins = drop_ins_of(path);
+    GANTRY_CHECK(drop_ins.empty() ? sys::replace_file(path, content, mode)
+                                  : sys::replace_drop_in(drop_ins, path, content, mode));
     // Keeps the file's owner if we may set it; otherwise the file is ours and still readable.
     if (there && (before.st_uid != ::geteuid() || before.st_gid != ::getegid())) {
       (void)!::chown(path.c_str(), before.st_uid, before.st_gid);
@@ -66,84 +77,26 @@ Result<sys::UniqueFd> lock(const sys::Host& host, FileWriter& files) {
   return fd;
 }
 
-// The real path of a file: follows links inside the root, so that a configuration that is a link
-// stays a link.
-std::string real_place(const sys::Host& host, const std::string& path) {
-  if (const auto resolved = host.resolve(path); resolved.ok()) return *resolved;
-  const std::string parent(parent_directory(path));
-  if (parent == "/" || parent == path) return path;
-  return join_path(real_place(host, parent), base_name(path));
-}
-
-void note_new_directories(const sys::Host& host, const std::string& path, EngineJournal& record) {
-  std::vector<std::string> missing;
-  for (auto parent = parent_directory(path); parent != "/" && !host.exists(parent);
-       parent = parent_directory(parent)) {
-    missing.emplace_back(parent);
-  }
-  for (auto it = missing.rbegin(); it != missing.rend(); ++it) {
-    if (std::find(record.directories.begin(), record.directories.end(), *it) ==
-        record.directories.end()) {
-      record.directories.push_back(*it);
-    }
-  }
-}
-
-// A key that we set twice gets back its value from before the first time.
-void add_keys(std::vector<KeyChange>& keys, const std::vector<KeyChange>& more) {
-  for (const auto& key : more) {
-    const auto known = std::find_if(keys.begin(), keys.end(), [&](const KeyChange& other) {
-      return other.kind == key.kind && other.path == key.path &&
-             (key.kind == KeyChange::Kind::Value || other.after == key.after);
-    });
-    if (known == keys.end()) {
-      keys.push_back(key);
-    } else {
-      known->after = key.after;
-    }
-  }
-}
-
-// The record that must be on disk before `change` is written.
-Status record_change(const sys::Host& host, const FileChange& change, EngineJournal& record) {
-  const auto path = real_place(host, change.path);
-  note_new_directories(host, path, record);
-  auto* known = record.find(path);
-  const auto info = host.info(path);
-  if (known == nullptr) {
-    record.files.push_back({.path = path,
-                            .format = change.format,
-                            .mode = info.ok() ? info->mode : 0644,
-                            .before = change.before,
-                            .written = {change.after},
-                            .keys = change.keys});
-    return {};
-  }
-  const auto& now = change.before;
-  const bool ours =
-      now && std::find(known->written.begin(), known->written.end(), *now) != known->written.end();
-  if (!ours && now != known->before) {
-    // The file was changed since: a later undo restores what an undo would leave now.
-    std::vector<std::string> ignored;
-    if (now) {
-      GANTRY_TRY(known->before, remove_keys(*known, *now, ignored));
-    } else {
-      known->before.reset();
-    }
-    known->written.clear();
-  }
-  std::erase(known->written, change.after);
-  known->written.push_back(change.after);
-  if (known->written.size() > kVersionsKept) known->written.erase(known->written.begin());
-  add_keys(known->keys, change.keys);
-  return {};
-}
-
 bool says_nothing(const JournalFile& file, const std::string& text) {
   if (file.format != Format::Toml) return text.find_first_not_of("{} \t\r\n") == std::string::npos;
   const auto document = toml_edit::Document::parse(text);
   return document.ok() && (document->members({}).empty() ||
                            document->members({}) == std::vector<std::string>{"version"});
+}
+
+// A file that the partner's journal has, too, keeps the partner's text until that is undone.
+Status hand_over(const sys::Host& host, const JournalFile& file, const JournalFile& theirs,
+                 Engine partner, FileWriter& files, JournalResult& outcome) {
+  outcome.notes.push_back(
+      fmt::format("{}: stays, because {} reads it, too; `sudo gantry runtime configure{} "
+                  "--runtime={} --undo` removes it",
+                  file.path, to_string(partner), sys::root_flag(host), to_string(partner)));
+  GANTRY_TRY(const auto now, read_optional(host, file.path));
+  if (!now || theirs.written.empty() || *now == theirs.written.back()) return {};
+  if (std::find(file.written.begin(), file.written.end(), *now) == file.written.end()) return {};
+  outcome.files.push_back(
+      fmt::format("{}: has the text for {} again", file.path, to_string(partner)));
+  return files.replace(host.outside(file.path), theirs.written.back(), file.mode);
 }
 
 Status restore(const sys::Host& host, const JournalFile& file, FileWriter& files,
@@ -183,18 +136,19 @@ std::unique_ptr<FileWriter> disk_file_writer() {
 
 Result<JournalResult> apply(const sys::Host& host, const ChangePlan& plan, FileWriter& files) {
   JournalResult outcome;
-  if (!plan.changes()) return outcome;
+  GANTRY_TRY(const bool joins, joins_partner(host, plan));
+  if (!plan.changes() && !joins) return outcome;
   GANTRY_TRY(const auto held, lock(host, files));
   GANTRY_TRY(auto loaded, load_journal(host, plan.engine).in("the journal"));
   EngineJournal record = std::move(loaded).value_or(EngineJournal{.engine = plan.engine});
+  GANTRY_TRY(const auto partner, load_partner(host, plan.engine));
   for (const auto& change : plan.files) {
-    if (!change.changes()) continue;
     GANTRY_TRY(const auto now, read_optional(host, change.path));
     if (now != change.before) {
       return Error(Errc::Busy,
                    fmt::format("{} was changed in the meantime; try again", change.path));
     }
-    GANTRY_CHECK(record_change(host, change, record));
+    GANTRY_CHECK(record_change(host, change, partner, record));
   }
   // A longer journal could not be read again, and nothing could be undone.
   if (record.files.size() > kFilesKept) {
@@ -205,11 +159,15 @@ Result<JournalResult> apply(const sys::Host& host, const ChangePlan& plan, FileW
   }
   GANTRY_CHECK(save_journal(host, record, files).in("the journal"));
   for (const auto& change : plan.files) {
-    if (!change.changes()) continue;
     const auto* file = record.find(real_place(host, change.path));
-    GANTRY_CHECK(files.replace(host.outside(file->path), change.after, file->mode));
-    outcome.files.push_back(
-        fmt::format("{}: {}", change.path, change.before ? "changed" : "written"));
+    if (change.changes()) {
+      GANTRY_CHECK(files.replace(host.outside(file->path), change.after, file->mode));
+      outcome.files.push_back(
+          fmt::format("{}: {}", change.path, change.before ? "changed" : "written"));
+    } else if (file != nullptr && partner && partner->find(file->path) != nullptr) {
+      outcome.files.push_back(fmt::format("{}: is there for {}; it stays until both are undone",
+                                          change.path, to_string(partner->engine)));
+    }
   }
   return outcome;
 }
@@ -223,10 +181,14 @@ Result<JournalResult> undo(const sys::Host& host, Engine engine, FileWriter& fil
                              "changed the configuration of {} here",
                              journal_directory(engine), to_string(engine)));
   }
+  GANTRY_TRY(const auto partner, load_partner(host, engine));
   JournalResult outcome;
   // In reverse order: an import is removed before the file that it names.
   for (auto file = record->files.rbegin(); file != record->files.rend(); ++file) {
-    GANTRY_CHECK(restore(host, *file, files, outcome));
+    const auto* theirs = partner ? partner->find(file->path) : nullptr;
+    GANTRY_CHECK(theirs != nullptr
+                     ? hand_over(host, *file, *theirs, partner->engine, files, outcome)
+                     : restore(host, *file, files, outcome));
   }
   for (auto path = record->directories.rbegin(); path != record->directories.rend(); ++path) {
     if (host.exists(*path)) GANTRY_CHECK(files.remove(host.outside(*path)));

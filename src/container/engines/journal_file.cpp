@@ -107,12 +107,21 @@ Result<EngineJournal> read_record(const sys::Host& host, const std::string& dire
   return record;
 }
 
-}  // namespace
-
-JournalFile* EngineJournal::find(std::string_view path) {
+template <class Files>
+auto find_file(Files& files, std::string_view path) -> decltype(files.data()) {
   const auto found =
       std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.path == path; });
   return found == files.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+JournalFile* EngineJournal::find(std::string_view path) {
+  return find_file(files, path);
+}
+
+const JournalFile* EngineJournal::find(std::string_view path) const {
+  return find_file(files, path);
 }
 
 std::string journal_directory(Engine engine) {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "container/engines/journal.hpp"
-
-#include "support/tree.hpp"
+#include "container/engines/journal_for_test.hpp"
 
 #include <sys/stat.h>
 
@@ -47,24 +45,6 @@ class FailingFileWriter : public FileWriter {
   std::unique_ptr<FileWriter> disk_ = disk_file_writer();
   int left_;
 };
-
-JournalResult configure(const test::Tree& tree, const EngineOptions& options) {
-  const auto plan = make_plan(tree.host(), options);
-  EXPECT_TRUE(plan.ok()) << plan.error().text();
-  const auto outcome = apply(tree.host(), *plan, *disk_file_writer());
-  EXPECT_TRUE(outcome.ok()) << outcome.error().text();
-  return *outcome;
-}
-
-JournalResult undo_changes(const test::Tree& tree, Engine engine) {
-  const auto outcome = undo(tree.host(), engine, *disk_file_writer());
-  EXPECT_TRUE(outcome.ok()) << outcome.error().text();
-  return *outcome;
-}
-
-std::string read_text(const test::Tree& tree, std::string_view path) {
-  return tree.host().read(path).value_or("(absent)");
-}
 
 TEST(Journal, UndoRestoresTheVeryBytes) {
   test::Tree tree;
