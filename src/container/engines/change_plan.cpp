@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/engines/change_plan.hpp"
 
+#include "base/core/text.hpp"
 #include "container/engines/change_plan_internal.hpp"
 
 #include <fmt/format.h>
@@ -84,6 +85,18 @@ std::string keep_program(const sys::Host& host, const std::string& program, std:
   notes.push_back(fmt::format("the runtime's program was {}, which does not exist; it is now {}",
                               program, usual));
   return std::string(usual);
+}
+
+// logrus begins a line with the time or, as in `crio config`, with the level. A TOML file may have
+// a key `level`, but no value that continues like that.
+std::string without_log(std::string_view output) {
+  std::string rest;
+  for (const auto line : lines(output)) {
+    const bool log =
+        line.starts_with("time=") || (line.starts_with("level=") && contains(line, " msg="));
+    if (!log) rest += fmt::format("{}\n", line);
+  }
+  return rest;
 }
 
 Result<std::optional<std::string>> read_optional(const sys::Host& host, const std::string& path) {

@@ -81,6 +81,7 @@ struct Expectation {
   std::string runtime_name;
   std::string runtime_path;
   bool is_default = false;
+  bool program_exists = true;
 };
 
 struct ChangePlan {
@@ -88,9 +89,10 @@ struct ChangePlan {
   std::vector<FileChange> files;  // the files that the engine reads; some may be unchanged
   std::vector<std::string> notes;
   Expectation expectation;
-  std::string config;                // the main file, for the engine's own check
-  std::string program;               // the engine's program, for the same check
-  std::vector<std::string> restart;  // the command
+  std::string config;                    // the main file, for the engine's own check
+  std::string program;                   // the engine's program, for the same check
+  std::vector<std::string> show_config;  // CRI-O: the command that prints its configuration
+  std::vector<std::string> restart;      // the command
   bool changes() const;
 };
 

@@ -26,14 +26,18 @@ Result<ChangePlan> plan_containerd(const sys::Host& host, const EngineOptions& o
 Result<ChangePlan> plan_crio(const sys::Host& host, const EngineOptions& options);
 Result<ChangePlan> plan_podman(const sys::Host& host, const EngineOptions& options);
 
-// The JSON file for hooks.d: the classic hook for every container.
-FileChange hook_file(const EngineOptions& options, std::optional<std::string> before,
-                     std::string path);
+// The classic hook for every container, as a file of hooks.d in one of the directories that the
+// engine reads; `plan` gets the change, and a note for what would keep the hook from running.
+Status add_hook(const sys::Host& host, const EngineOptions& options,
+                const std::vector<std::string>& directories, ChangePlan& plan);
 
 // The program of a runtime that an engine already has: kept if it exists, because the administrator
 // may have had a reason. Otherwise `usual`, with a note. A name without a directory is kept.
 std::string keep_program(const sys::Host& host, const std::string& program, std::string_view usual,
                          std::vector<std::string>& notes);
+
+// What an engine's program printed, without the lines of its log.
+std::string without_log(std::string_view output);
 
 // nullopt if the file does not exist.
 Result<std::optional<std::string>> read_optional(const sys::Host& host, const std::string& path);

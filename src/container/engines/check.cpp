@@ -3,6 +3,7 @@
 
 #include "base/core/text.hpp"
 #include "container/engines/containerd_internal.hpp"
+#include "container/engines/crio_config.hpp"
 
 #include <fmt/format.h>
 
@@ -30,14 +31,6 @@ ConfigCheck check_docker(const ChangePlan& plan, const RunProgram& run) {
     return {Verdict::NotAsked, "this dockerd cannot check a configuration (23 and later can)"};
   }
   return {Verdict::Failed, answer.error().text()};
-}
-
-std::string without_log(std::string_view output) {
-  std::string toml;
-  for (const auto line : lines(output)) {
-    if (!line.starts_with("time=")) toml += fmt::format("{}\n", line);
-  }
-  return toml;
 }
 
 // Returns true if one of the files named runtimes before the change, and not this one. Old versions
@@ -112,22 +105,43 @@ ConfigCheck check_containerd(const ChangePlan& plan, const RunProgram& run) {
   return result;
 }
 
-ConfigCheck check_crio(const ChangePlan& plan, const RunProgram& run) {
-  if (plan.expectation.runtime_path.empty()) {
-    return {Verdict::NotAsked, "CRI-O reads hooks when it starts"};
+ConfigCheck judge_crio(const toml_edit::Document& shown, const Expectation& wanted) {
+  const auto path =
+      shown.string(crio_runtime_table(wanted.runtime_name) / "runtime_path").value_or("");
+  if (path != wanted.runtime_path) {
+    return {Verdict::Failed,
+            path.empty() ? fmt::format("crio config has no runtime {}", wanted.runtime_name)
+                         : fmt::format("crio config shows {} as {}", wanted.runtime_name, path)};
   }
-  const auto answer = run({plan.program, "config"});
-  if (!answer.ok()) {
-    if (is_missing(answer.error())) return not_installed(plan);
-    return {Verdict::Failed, answer.error().text()};
-  }
-  const auto dump = toml_edit::Document::parse(without_log(*answer));
-  if (!dump.ok()) return {Verdict::NotAsked, "crio config did not print TOML"};
-  const toml_edit::Path runtime{"crio", "runtime", "runtimes", plan.expectation.runtime_name};
-  if (dump->string(runtime / "runtime_path") != plan.expectation.runtime_path) {
-    return {Verdict::Failed, "crio config does not show the runtime"};
+  const auto chosen = shown.string(crio_default_runtime_key()).value_or("");
+  if (wanted.is_default && chosen != wanted.runtime_name) {
+    return {Verdict::Failed, fmt::format("crio config shows the default runtime {}", chosen)};
   }
   return {Verdict::Passed, "crio config shows it"};
+}
+
+// What CRI-O said last is why it ended; before that it names the files that it read.
+std::string last_line(std::string_view text) {
+  const auto all = lines(trim(text));
+  return all.empty() ? "" : std::string(all.back());
+}
+
+ConfigCheck check_crio(const ChangePlan& plan, const RunProgram& run) {
+  const auto& wanted = plan.expectation;
+  if (wanted.runtime_path.empty()) return {Verdict::NotAsked, "crio config does not show hooks"};
+  const auto answer = run(plan.show_config);
+  if (!answer.ok()) {
+    if (is_missing(answer.error())) return not_installed(plan);
+    return {Verdict::Failed, last_line(answer.error().text())};
+  }
+  if (wanted.is_default && !wanted.program_exists) {
+    return {Verdict::Failed, fmt::format("CRI-O does not start while the program {} of its default "
+                                         "runtime does not exist",
+                                         wanted.runtime_path)};
+  }
+  const auto shown = toml_edit::Document::parse(without_log(*answer));
+  if (!shown.ok()) return {Verdict::NotAsked, "crio config did not print TOML"};
+  return judge_crio(*shown, wanted);
 }
 
 }  // namespace

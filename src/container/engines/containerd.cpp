@@ -55,11 +55,7 @@ Result<toml_edit::Document> ask_containerd(const EngineOptions& options,
   }
   GANTRY_TRY(const auto text, options.run({place.program, "--config", place.main, "config", "dump"})
                                   .in("asking containerd for its configuration"));
-  std::string toml;  // without the lines of its log
-  for (const auto line : lines(text)) {
-    if (!line.starts_with("time=")) toml += fmt::format("{}\n", line);
-  }
-  return toml_edit::Document::parse(std::move(toml)).in("containerd config dump");
+  return toml_edit::Document::parse(without_log(text)).in("containerd config dump");
 }
 
 // The file whose CRI table is effective if tables replace each other: the last one that has it.

@@ -12,49 +12,6 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-TEST(CrioPlan, ADropInIsACopyOfTheDefaultRuntimeWithOurProgram) {
-  test::Tree tree;
-  tree.file("etc/crio/crio.conf",
-            "[crio.runtime]\ndefault_runtime = \"crun\"\n[crio.runtime.runtimes.crun]\n"
-            "runtime_path = \"/usr/bin/crun\"\nruntime_root = \"/run/crun\"\n");
-  tree.file("etc/crio/crio.conf.d/10-crun.conf",
-            "[crio.runtime.runtimes.crun]\nmonitor_path = \"/usr/bin/conmon\"\n");
-  const auto plan = make_plan(tree.host(), {.engine = Engine::Crio, .set_as_default = true});
-  ASSERT_TRUE(plan.ok()) << plan.error().text();
-  ASSERT_EQ(plan->files.size(), 1U);
-  EXPECT_EQ(plan->files[0].path, "/etc/crio/crio.conf.d/99-nvidia.toml");
-  EXPECT_EQ(plan->files[0].after, R"([crio.runtime.runtimes.nvidia]
-runtime_root = "/run/crun"
-monitor_path = "/usr/bin/conmon"
-runtime_path = "/usr/bin/nvidia-container-runtime"
-runtime_type = "oci"
-
-[crio.runtime]
-default_runtime = "nvidia"
-)");
-}
-
-TEST(CrioPlan, AMachineWithoutFilesGetsTheDropInAlone) {
-  const test::Tree tree;
-  const auto plan = make_plan(tree.host(), {.engine = Engine::Crio, .runtime_path = "/opt/n"});
-  ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(plan->files[0].after,
-            "[crio.runtime.runtimes.nvidia]\nruntime_path = \"/opt/n\"\nruntime_type = \"oci\"\n");
-}
-
-TEST(CrioPlan, ItsOwnAnswerCanBeTheSource) {
-  const test::Tree tree;
-  const auto plan = make_plan(
-      tree.host(), {.engine = Engine::Crio, .query_engine = true, .run = [](const auto& words) {
-                      EXPECT_EQ(words[1], "status");
-                      return Result<std::string>(
-                          "INFO up\n[crio.runtime]\ndefault_runtime = \"runc\"\n"
-                          "[crio.runtime.runtimes.runc]\nruntime_root = \"/r\"\n");
-                    }});
-  ASSERT_TRUE(plan.ok()) << plan.error().text();
-  EXPECT_THAT(plan->files[0].after, HasSubstr("runtime_root = \"/r\""));
-}
-
 TEST(HooksDirectory, GetsTheClassicHook) {
   const test::Tree tree;
   for (const auto engine : {Engine::Crio, Engine::Podman}) {

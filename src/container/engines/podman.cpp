@@ -2,11 +2,15 @@
 // Podman reads CDI specs by default. Only a named runtime or the classic hook can be configured.
 #include "container/engines/change_plan_internal.hpp"
 
+#include <array>
+
 namespace gantry::engines {
 namespace {
 
 constexpr std::string_view kPodmanDropIn = "/etc/containers/containers.conf.d/99-nvidia.conf";
 constexpr std::string_view kPodmanConfig = "/etc/containers/containers.conf";
+constexpr std::array kHookDirectories{"/usr/share/containers/oci/hooks.d",
+                                      "/etc/containers/oci/hooks.d"};
 
 }  // namespace
 
@@ -14,10 +18,7 @@ Result<ChangePlan> plan_podman(const sys::Host& host, const EngineOptions& optio
   ChangePlan plan{.engine = Engine::Podman, .program = "podman"};
   plan.config = options.config.empty() ? std::string(kPodmanConfig) : options.config;
   if (options.mode == IntegrationMode::Hook) {
-    const auto path =
-        options.drop_in && !options.drop_in->empty() ? *options.drop_in : std::string(kHookFile);
-    GANTRY_TRY(auto before, read_optional(host, path));
-    plan.files.push_back(hook_file(options, std::move(before), path));
+    GANTRY_CHECK(add_hook(host, options, {kHookDirectories.begin(), kHookDirectories.end()}, plan));
     plan.notes.emplace_back(
         "rootless containers: set no-cgroups = true in config.toml, or use CDI");
     return plan;
