@@ -39,7 +39,8 @@ constexpr std::array kSources{
     Source{"/etc/nvidia-container-runtime", "config.toml"},
     Source{"/etc/docker", "daemon.json"},
     Source{"/etc/containerd", "*.toml", 2},
-    Source{"/etc/crio", "*.conf", 2},
+    Source{"/etc/crio", "crio.conf"},
+    Source{"/etc/crio/crio.conf.d", "*", 2},  // CRI-O reads every file
     Source{"/etc/containers", "containers.conf"},
     Source{"/etc/containers/containers.conf.d", "*.conf"},
     Source{"/etc/containers/oci/hooks.d", "*.json"},

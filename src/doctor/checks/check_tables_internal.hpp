@@ -44,6 +44,7 @@ std::span<const Check> limit_checks();
 std::span<const Check> docker_checks();
 std::span<const Check> toolkit_checks();
 std::span<const Check> cri_checks();
+std::span<const Check> crio_checks();
 std::span<const Check> cdi_checks();
 std::span<const Check> kubelet_checks();
 std::span<const Check> cluster_checks();
@@ -51,13 +52,14 @@ std::span<const Check> fabric_checks();
 std::span<const Check> nvlink_checks();
 
 inline auto areas() {
-  return std::array{
-      guest_checks(),   vgpu_checks(),     pci_checks(),     pci_state_checks(), binding_checks(),
-      iommu_checks(),   numa_checks(),     module_checks(),  install_checks(),   log_checks(),
-      gpu_checks(),     recovery_checks(), sharing_checks(), node_checks(),      access_checks(),
-      library_checks(), tool_checks(),     service_checks(), limit_checks(),     docker_checks(),
-      toolkit_checks(), cri_checks(),      cdi_checks(),     share_checks(),     kubelet_checks(),
-      cluster_checks(), fabric_checks(),   nvlink_checks(),  ownership_checks()};
+  return std::array{guest_checks(),   vgpu_checks(),     pci_checks(),     pci_state_checks(),
+                    binding_checks(), iommu_checks(),    numa_checks(),    module_checks(),
+                    install_checks(), log_checks(),      gpu_checks(),     recovery_checks(),
+                    sharing_checks(), node_checks(),     access_checks(),  library_checks(),
+                    tool_checks(),    service_checks(),  limit_checks(),   docker_checks(),
+                    toolkit_checks(), cri_checks(),      crio_checks(),    cdi_checks(),
+                    share_checks(),   kubelet_checks(),  cluster_checks(), fabric_checks(),
+                    nvlink_checks(),  ownership_checks()};
 }
 
 }  // namespace gantry::doctor

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// containerd and CRI-O, the container runtimes of a kubelet.
+// containerd, and what every container runtime of a kubelet has.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/checks/containerd_config.hpp"
@@ -113,12 +113,6 @@ Steps fix_cri(const Facts& f) {
   return steps;
 }
 
-Steps fix_crio(const Facts& f) {
-  if (!f.installed("gantry")) return {};
-  return {RunProgram{{"gantry", "runtime", "configure", "--runtime=crio"}},
-          RunProgram{{"systemctl", "restart", "crio"}}};
-}
-
 Finding judge_cri(const Facts& f) {
   const auto c = read_containerd(f);
   if (!c.installed) return skip_containerd(c);
@@ -128,31 +122,6 @@ Finding judge_cri(const Facts& f) {
   if (c.cri_disabled)
     return fail("containerd does not serve the kubelet: its CRI plugin is disabled", read);
   return ok("containerd serves the kubelet", read);
-}
-
-Finding judge_crio(const Facts& f) {
-  const bool installed = f.installed("crio") || f.host().exists("/etc/crio");
-  if (!installed) return skip("CRI-O is not installed");
-  if (f.gpu_functions().empty()) return skip("no GPU on the bus");
-  std::vector<std::string> paths{"/etc/crio/crio.conf"};
-  const auto names = f.host().list("/etc/crio/crio.conf.d");
-  if (names.ok()) {
-    for (const auto& name : *names) paths.push_back("/etc/crio/crio.conf.d/" + name);
-  }
-  for (const auto& path : paths) {
-    const auto parsed = parse_toml(f.host().read(path).value_or("")).value_or({});
-    if (parsed.at("crio").at("runtime").at("runtimes").has("nvidia")) {
-      return ok("CRI-O has the nvidia runtime", {{path, "runtimes.nvidia"}});
-    }
-  }
-  for (std::string_view way : {"/usr/share/containers/oci/hooks.d/oci-nvidia-hook.json",
-                               "/etc/containers/oci/hooks.d/oci-nvidia-hook.json",
-                               "/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml"}) {
-    if (f.host().exists(way))
-      return ok("CRI-O can give GPUs to containers", {{std::string(way), "present"}});
-  }
-  return warn("CRI-O has neither the nvidia runtime, nor the hook, nor a CDI specification",
-              {{paths.front(), "no runtimes.nvidia"}});
 }
 
 Finding judge_cgroup_driver(const Facts& f) {
@@ -246,17 +215,6 @@ constexpr Check kCriChecks[] = {
      .judge = judge_cri,
      .fix = fix_cri,
      .by_hand = "other plugins are disabled too, or the line is not in the main file"},
-    {.id = "crio.runtime",
-     .reference = "K5",
-     .area = Area::Runtime,
-     .fix_class = FixClass::OnRequest,
-     .title = "CRI-O can give GPUs to containers",
-     .reads = "/etc/crio/crio.conf{,.d}, oci/hooks.d, /etc/cdi, /var/run/cdi",
-     .cause = "The toolkit was not registered.",
-     .remedy = "sudo gantry runtime configure --runtime=crio && sudo systemctl restart crio",
-     .judge = judge_crio,
-     .fix = fix_crio,
-     .by_hand = "gantry is not installed there, so it cannot write that configuration"},
     {.id = "cri.cgroup-driver",
      .reference = "C4",
      .area = Area::Runtime,

@@ -43,6 +43,14 @@ void containerd(TestMachine& p, std::string_view config) {
   p.kubelet().tree.file("etc/containerd/config.toml", config);
 }
 
+constexpr std::string_view kCrio = "[crio.runtime.runtimes.nvidia]\nruntime_path = \"/opt/ncr\"\n";
+constexpr std::string_view kHook =
+    R"({"version": "1.0.0", "hook": {"path": "/opt/bin/nvidia-container-runtime-hook"}})";
+
+void crio(TestMachine& p, std::string_view config) {
+  p.tree.file("usr/bin/crio").file("etc/crio/crio.conf.d/99-nvidia.conf", config);
+}
+
 constexpr std::string_view kSpec = R"(cdiVersion: 0.5.0
 kind: nvidia.com/gpu
 devices:
@@ -153,12 +161,43 @@ std::vector<Case> runtime_cases() {
       {"containerd.cri", Ok, [](TestMachine& p) { containerd(p, kContainerd); }},
       {"containerd.cri", Fail,
        [](TestMachine& p) { containerd(p, "disabled_plugins = [\"cri\"]\n"); }},
+      {"crio.config", Skip, unchanged},
+      {"crio.config", Ok, [](TestMachine& p) { crio(p, ""); }},
+      {"crio.config", Fail, [](TestMachine& p) { crio(p, "[crio.runtime\n"); }},
       {"crio.runtime", Warn, [](TestMachine& p) { p.tree.file("usr/bin/crio"); }},
+      {"crio.runtime", Ok, [](TestMachine& p) { crio(p, kCrio); }},
+      {"crio.runtime", Ok,  // a drop-in in a subdirectory
+       [](TestMachine& p) {
+         p.tree.file("usr/bin/crio").file("etc/crio/crio.conf.d/gpus/nvidia.conf", kCrio);
+       }},
       {"crio.runtime", Ok,
        [](TestMachine& p) {
-         p.tree.file("usr/bin/crio")
-             .file("etc/crio/crio.conf.d/99-nvidia.conf",
-                   "[crio.runtime.runtimes.nvidia]\nruntime_path = \"/x\"\n");
+         crio(p, "[crio.runtime]\nhooks_dir = [\"/opt/hooks\"]\n");
+         p.tree.file("opt/hooks/gpu.json", kHook);
+       }},
+      {"crio.runtime", Warn,  // CRI-O does not read the usual directory here
+       [](TestMachine& p) {
+         crio(p, "[crio.runtime]\nhooks_dir = [\"/opt/hooks\"]\n");
+         p.tree.file("usr/share/containers/oci/hooks.d/oci-nvidia-hook.json", kHook);
+       }},
+      {"crio.programs", Skip, [](TestMachine& p) { crio(p, ""); }},
+      {"crio.programs", Fail, [](TestMachine& p) { crio(p, kCrio); }},
+      {"crio.programs", Ok,
+       [](TestMachine& p) {
+         crio(p, kCrio);
+         p.tree.file("opt/ncr");
+       }},
+      {"crio.programs", Fail,  // a later file names a program that is not there
+       [](TestMachine& p) {
+         crio(p, kCrio);
+         p.tree.file("opt/ncr").file(
+             "etc/crio/crio.conf.d/99-z.conf",
+             "[crio.runtime.runtimes.nvidia]\nruntime_path = \"/opt/gone\"\n");
+       }},
+      {"crio.programs", Fail,
+       [](TestMachine& p) {
+         crio(p, "");
+         p.tree.file("usr/share/containers/oci/hooks.d/oci-nvidia-hook.json", kHook);
        }},
       {"cri.cgroup-driver", Ok, [](TestMachine& p) { containerd(p, kContainerd); }},
       {"cri.cgroup-driver", Fail,
