@@ -63,7 +63,7 @@ bool supports_cdi_names(const RuntimeVersion& runtime) {
   if (!version) return false;
   if (runtime.name == "containerd")
     return *version >= std::pair<std::uint64_t, std::uint64_t>{2, 0};
-  if (runtime.name == "cri-o") return *version >= std::pair<std::uint64_t, std::uint64_t>{1, 24};
+  if (runtime.name == "cri-o") return *version >= std::pair<std::uint64_t, std::uint64_t>{1, 28};
   return false;
 }
 

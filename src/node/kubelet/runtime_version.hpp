@@ -24,8 +24,8 @@ struct RuntimeVersion {
 std::string encode(const RuntimeVersion& version);
 Result<RuntimeVersion> decode_runtime_version(std::string_view bytes);
 
-// True for containerd from 2.0 (in 1.7 it is off by default) and CRI-O from 1.24. False for unknown
-// engines.
+// True for containerd from 2.0 (in 1.7 it is off by default) and CRI-O from 1.28 (before, it reads
+// CDI annotations only). False for unknown engines.
 bool supports_cdi_names(const RuntimeVersion& runtime);
 
 // Blocks for at most `deadline`.

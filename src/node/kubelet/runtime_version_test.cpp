@@ -16,8 +16,8 @@ TEST(RuntimeVersion, CdiNamesAreForEnginesThatTakeThemUnasked) {
   EXPECT_TRUE(supports_cdi_names({"containerd", "2.1.0-rc.1"}));
   EXPECT_FALSE(supports_cdi_names({"containerd", "v1.7.24"}));
   EXPECT_FALSE(supports_cdi_names({"containerd", "1.6.20~ds1"}));
-  EXPECT_TRUE(supports_cdi_names({"cri-o", "1.24.0"}));
-  EXPECT_FALSE(supports_cdi_names({"cri-o", "1.23.5"}));
+  EXPECT_TRUE(supports_cdi_names({"cri-o", "1.28.0"}));
+  EXPECT_FALSE(supports_cdi_names({"cri-o", "1.27.8"}));
   EXPECT_FALSE(supports_cdi_names({"cri-o", "one"}));
   EXPECT_FALSE(supports_cdi_names({"", ""}));
   EXPECT_FALSE(supports_cdi_names({"docker", "27.0"}));
