@@ -14,8 +14,10 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr std::array<std::string_view, 6> kUsualPlaces{
-    "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"};
+// CRI-O's own packages keep runc and crun in the last one.
+constexpr std::array<std::string_view, 7> kUsualPlaces{
+    "/usr/local/sbin", "/usr/local/bin", "/usr/sbin",        "/usr/bin",
+    "/sbin",           "/bin",           "/usr/libexec/crio"};
 constexpr const char* kOurselves = "/proc/self/exe";
 
 bool is_executable_file(const std::string& path, struct stat& info) {

@@ -58,6 +58,7 @@ TEST_F(LowLevel, NothingFoundNamesThePlacesAndTheRemedy) {
   ASSERT_FALSE(found.ok());
   EXPECT_THAT(found.error().text(), HasSubstr("my-runc, my-crun"));
   EXPECT_THAT(found.error().text(), HasSubstr("/somewhere:/usr/local/sbin"));
+  EXPECT_THAT(found.error().text(), HasSubstr(":/usr/libexec/crio;"));  // of CRI-O's packages
   EXPECT_THAT(found.error().text(), HasSubstr("config.toml"));
 }
 
