@@ -4,35 +4,11 @@
 #include "base/core/text.hpp"
 #include "net/http/connection_internal.hpp"
 #include "net/http/reader.hpp"
+#include "net/http/request_internal.hpp"
 
 #include <fmt/format.h>
 
 namespace gantry::http {
-namespace {
-
-std::string format_request(const Request& request, const Endpoint& endpoint) {
-  auto text = fmt::format("{} {} HTTP/1.1\r\nHost: {}:{}\r\n", request.method, request.target,
-                          endpoint.host, endpoint.port);
-  for (const auto& header : request.headers)
-    text += fmt::format("{}: {}\r\n", header.name, header.value);
-  if (!request.body.empty() || request.method != "GET")
-    text += fmt::format("Content-Length: {}\r\n", request.body.size());
-  return text + "\r\n" + request.body;
-}
-
-// A header's value must not end its line: a token file is not to be trusted with that.
-Status check(const Request& request) {
-  const auto breaks = [](const std::string& text) {
-    return text.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos;
-  };
-  bool bad = breaks(request.target) || breaks(request.method) ||
-             request.target.find(' ') != std::string::npos;
-  for (const auto& header : request.headers) bad = bad || breaks(header.name + header.value);
-  if (bad) return Error(Errc::Invalid, "a request with a line break in its head");
-  return {};
-}
-
-}  // namespace
 
 Result<Url> parse_url(std::string_view url) {
   const Error bad(Errc::Invalid,
@@ -104,7 +80,7 @@ Result<Response> Client::send_once(const Request& request, std::chrono::millisec
 }
 
 Result<Response> Client::send(const Request& request, std::chrono::milliseconds timeout) {
-  GANTRY_CHECK(check(request));
+  GANTRY_CHECK(check_head(request));
   const bool reused = connection_ != nullptr;
   auto first = send_once(request, timeout);
   // A server may close an idle connection at any moment. What changes something is asked twice only
@@ -118,7 +94,7 @@ Result<Response> Client::send(const Request& request, std::chrono::milliseconds 
 
 Result<Response> Client::stream(const Request& request, const Piece& piece,
                                 std::chrono::milliseconds timeout, std::chrono::milliseconds head) {
-  GANTRY_CHECK(check(request));
+  GANTRY_CHECK(check_head(request));
   const auto start = std::chrono::steady_clock::now();
   GANTRY_TRY(auto connection, connect(endpoint_, start + head, cancel_));
   GANTRY_CHECK(connection->write(format_request(request, endpoint_), start + head));

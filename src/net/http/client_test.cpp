@@ -3,6 +3,7 @@
 
 #include "base/sys/stop_signal.hpp"
 #include "base/sys/unique_fd.hpp"
+#include "net/http/authority.hpp"
 
 #include <arpa/inet.h>
 #include <poll.h>
@@ -76,6 +77,13 @@ TEST(HttpClient, AsksAndReadsTheAnswer) {
   EXPECT_EQ(got->body, "{}");
   EXPECT_THAT(server.asked.at(0), HasSubstr("GET /api HTTP/1.1\r\n"));
   EXPECT_THAT(server.asked.at(0), HasSubstr("Accept: application/json\r\n"));
+}
+
+TEST(HttpClient, TheAuthorityNamesAPortThatTheSchemeDoesNotImply) {
+  EXPECT_EQ(authority({.host = "example.org"}), "example.org");
+  EXPECT_EQ(authority({.host = "example.org", .port = 80}), "example.org:80");
+  EXPECT_EQ(authority({.host = "example.org", .port = 80, .secure = false}), "example.org");
+  EXPECT_EQ(authority({.host = "::1", .port = 8443}), "[::1]:8443");
 }
 
 TEST(HttpClient, AnIdleConnectionThatDiedIsMadeAnew) {

@@ -63,6 +63,11 @@ Status ResponseReader::take_head(std::string_view head) {
   status_ = static_cast<int>(*status);
   keeps_alive_ = words[0] == "HTTP/1.1";
   GANTRY_TRY(headers_, parse_headers(head.substr(std::min(head.find('\n') + 1, head.size()))));
+  if (status_ == 101) {  // Switching Protocols: what follows is not HTTP
+    keeps_alive_ = false;
+    state_ = State::Done;
+    return {};
+  }
   if (status_ / 100 == 1) {  // 100 Continue and its like: the real one follows
     headers_.clear();
     state_ = State::Head;

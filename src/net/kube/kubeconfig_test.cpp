@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::string_view kConfig = R"(
+constexpr std::string_view kKubeconfig = R"(
 apiVersion: v1
 kind: Config
 current-context: lab
@@ -36,7 +36,7 @@ Result<ClientConfig> parse(std::string_view text, std::string_view context = "")
 }
 
 TEST(Kubeconfig, CurrentContextNamesServerAndUser) {
-  const auto access = parse(kConfig);
+  const auto access = parse(kKubeconfig);
   ASSERT_TRUE(access.ok()) << access.error().text();
   EXPECT_EQ(access->server.endpoint.port, 6443);
   EXPECT_EQ(access->server.endpoint.tls.certificate, "cert");
@@ -45,17 +45,17 @@ TEST(Kubeconfig, CurrentContextNamesServerAndUser) {
 }
 
 TEST(Kubeconfig, FilesAreBesideIt) {
-  EXPECT_EQ(parse(kConfig)->server.endpoint.tls.authorities, "file /etc/kube/ca.pem");
+  EXPECT_EQ(parse(kKubeconfig)->server.endpoint.tls.authorities, "file /etc/kube/ca.pem");
 }
 
 TEST(Kubeconfig, ProgramsInItAreNotRun) {
-  const auto access = parse(kConfig, "cloud");
+  const auto access = parse(kKubeconfig, "cloud");
   ASSERT_FALSE(access.ok());
   EXPECT_THAT(access.error().text(), HasSubstr("kubectl create token"));
 }
 
 TEST(Kubeconfig, MissingNamesAreSaid) {
-  const auto access = parse(kConfig, "nobody");
+  const auto access = parse(kKubeconfig, "nobody");
   ASSERT_FALSE(access.ok());
   EXPECT_THAT(access.error().text(), HasSubstr("no context named \"nobody\""));
 }
