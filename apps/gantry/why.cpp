@@ -17,6 +17,7 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 namespace gantry::cli {
 namespace {
@@ -25,7 +26,12 @@ struct WhyFlags {
   std::string subject;
   std::string kubeconfig;
   std::string node;
+  std::string url;
+  std::string token_file;
+  bool skip_verify = false;
 };
+
+constexpr std::size_t kTokenLimit = 4096;
 
 // The remedy may be a command: its line stays whole, so that it can be pasted.
 std::string fitting(const std::string& text, std::size_t width) {
@@ -46,8 +52,21 @@ int print_explanation(explain::Explanation explanation, Context& context) {
   return explanation.first_failed() == nullptr ? kOk : kProblem;
 }
 
+Result<std::optional<why::JupyterUrl>> notebook_url(const WhyFlags& flags) {
+  if (flags.url.empty()) return std::optional<why::JupyterUrl>();
+  GANTRY_TRY(auto url, why::parse_jupyter_url(flags.url));
+  url.server.endpoint.tls.verify = !flags.skip_verify;
+  if (!flags.token_file.empty()) {
+    GANTRY_TRY(const auto here, sys::Host::at("/"));
+    GANTRY_TRY(const auto token, here.read(flags.token_file, kTokenLimit));
+    url.token = trim(token);
+  }
+  return std::optional(std::move(url));
+}
+
 Result<int> pod(const WhyFlags& flags, Context& context) {
   GANTRY_TRY(const auto machine, open_host(context));
+  GANTRY_TRY(auto notebook, notebook_url(flags));
   GANTRY_TRY(auto access, kube::find_client_config(flags.kubeconfig, kube::Caller::Person));
   const auto slash = flags.subject.find('/');
   const auto space =
@@ -55,7 +74,8 @@ Result<int> pod(const WhyFlags& flags, Context& context) {
   const auto name = slash == std::string::npos ? flags.subject : flags.subject.substr(slash + 1);
   kube::Api api(std::move(access));
   GANTRY_TRY(const auto explanation,
-             why::why_pod(api, machine, space, name, {.node = kube::node_name(flags.node)}));
+             why::why_pod(api, machine, space, name,
+                          {.node = kube::node_name(flags.node), .notebook = std::move(notebook)}));
   return print_explanation(explanation, context);
 }
 
@@ -102,12 +122,24 @@ void add_pod(CLI::App& why, const std::shared_ptr<WhyFlags>& flags, Context& con
       ->type_name("FILE")
       ->transform(absolute_path());
   pods->add_option("--node-name", flags->node, "This node's name (default: the host's name)");
+  auto* url = pods->add_option("--url", flags->url,
+                               "The URL of the pod's Jupyter in a browser: ask its kernel through "
+                               "that connection and in the pod");
+  pods->add_option("--token-file", flags->token_file,
+                   "File with Jupyter's token, if the URL has no ?token=")
+      ->type_name("FILE")
+      ->transform(absolute_path())
+      ->needs(url);
+  pods->add_flag("--insecure-skip-tls-verify", flags->skip_verify,
+                 "Do not check the certificate of an https URL")
+      ->needs(url);
   add_machine_options(*pods, context);
   add_examples(
       *pods,
       "  sudo gantry why pod default/train       # on the pod's node: every step\n"
       "  gantry why pod train --kubeconfig F     # from elsewhere: only what the API shows\n"
-      "  gantry why pod default/train --json     # {\"broken\": \"scheduling\", ...}\n");
+      "  gantry why pod default/train --json     # {\"broken\": \"scheduling\", ...}\n"
+      "  sudo gantry why pod default/notebook --url 'https://proxy/nb/?token=T'\n");
   pods->callback([=, &chosen] { chosen = [=](Context& c) { return pod(*flags, c); }; });
 }
 

@@ -118,7 +118,8 @@ Result<OpenContainer> open_process(const sys::Host& machine, int pid) {
   GANTRY_TRY(const auto path, sys::descriptor_path(process.get()));
   GANTRY_TRY(auto root, rootfs::Root::at(path + "/root"));
   inside.nodes = nodes_in(root);
-  return OpenContainer{std::move(root), std::move(inside)};
+  sys::UniqueFd network(::openat(process.get(), "ns/net", O_RDONLY | O_CLOEXEC));
+  return OpenContainer{std::move(root), std::move(inside), std::move(network)};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "base/core/result.hpp"
 #include "base/sys/host.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "container/rootfs/root.hpp"
 #include "node/why/container_steps.hpp"
 
@@ -19,6 +20,7 @@ Result<int> container_process(const sys::Host& machine, std::string_view contain
 struct OpenContainer {
   rootfs::Root root;
   ContainerView inside;
+  sys::UniqueFd network;  // its network namespace; invalid if it may not be opened
 };
 
 // Searches the machine's processes. If the machine is a tree without processes (a simulated

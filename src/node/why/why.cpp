@@ -10,7 +10,10 @@
 #include "cluster/scheduler/cluster_snapshot.hpp"
 #include "net/kube/pages.hpp"
 #include "node/why/container_steps.hpp"
+#include "node/why/gpu_answer.hpp"
 #include "node/why/node_steps.hpp"
+#include "node/why/notebook.hpp"
+#include "node/why/notebook_steps.hpp"
 #include "node/why/process.hpp"
 #include "node/why/share_state.hpp"
 
@@ -195,6 +198,38 @@ void add_containers(Explanation& explanation, const sys::Host& machine, json::Va
   }
 }
 
+// The driver is asked only here: it may take seconds to start.
+GpuState add_gpu_answer(Explanation& explanation, const sys::Host& machine, json::Value pod,
+                        const WhyOptions& options) {
+  auto answer = gpu_answer_step(machine, options.device_plugins, pod);
+  const bool works = answer && answer->verdict == StepStatus::Ok;
+  if (answer) explanation.steps.push_back(*std::move(answer));
+  const auto faulty = [](const Step& step) {
+    return step.id.starts_with("device.") && step.verdict == StepStatus::Failed;
+  };
+  if (std::any_of(explanation.steps.begin(), explanation.steps.end(), faulty))
+    return GpuState::Unhealthy;
+  return works ? GpuState::Works : GpuState::Unknown;
+}
+
+// The network of a container of the pod that runs on this node.
+sys::UniqueFd pod_network(const sys::Host& machine, json::Value pod) {
+  for (const auto& container : gpu_containers(pod)) {
+    auto opened = open_container(machine, container.id);
+    if (opened.ok() && opened->network.valid()) return std::move(opened->network);
+  }
+  return {};
+}
+
+void add_notebook(Explanation& explanation, const sys::Host& machine, json::Value pod,
+                  const WhyOptions& options) {
+  if (!options.notebook || pod["status"]["phase"].string() != "Running") return;
+  const bool here = pod["spec"]["nodeName"].string() == options.node;
+  const auto gpu = here ? add_gpu_answer(explanation, machine, pod, options) : GpuState::Unknown;
+  const auto network = here ? pod_network(machine, pod) : sys::UniqueFd();
+  append(explanation, notebook_steps(ask_notebook(pod, *options.notebook, network.get()), gpu));
+}
+
 void add_node(Explanation& explanation, kube::Api& api, const sys::Host& machine, json::Value pod,
               const RequestedDevices& wanted, const WhyOptions& options) {
   const auto name = pod["spec"]["nodeName"].string().value_or("");
@@ -256,6 +291,7 @@ Result<Explanation> why_pod(kube::Api& api, const sys::Host& machine, const std:
   add_group(explanation, api, pod);
   if (explanation.first_failed() == nullptr)
     add_node(explanation, api, machine, pod, wanted, options);
+  add_notebook(explanation, machine, pod, options);
   return explanation;
 }
 

@@ -6,7 +6,9 @@
 #include "base/sys/host.hpp"
 #include "cluster/explain/explanation.hpp"
 #include "net/kube/api.hpp"
+#include "node/why/jupyter.hpp"
 
+#include <optional>
 #include <string>
 
 namespace gantry::why {
@@ -14,6 +16,7 @@ namespace gantry::why {
 struct WhyOptions {
   std::string node;  // this node's name: containers can be examined only on their own node
   std::string device_plugins = "/var/lib/kubelet/device-plugins";
+  std::optional<JupyterUrl> notebook;  // the URL by which a browser reaches the pod's Jupyter
 };
 
 Result<explain::Explanation> why_pod(kube::Api& api, const sys::Host& machine,

@@ -42,11 +42,13 @@ class WhyPod : public testing::Test {
         "labels":{{"gpu/nvidia":"P630"}}}},"status":{{"capacity":{{{0}}},"allocatable":{{{0}}}}}}})",
                                                capacity));
   }
-  Explanation why(const std::string& name) {
+  Explanation why(const std::string& name, const std::string& notebook = "") {
     kube::ClientConfig access;
     access.server = *http::parse_url(server_.url());
     kube::Api api(access, std::chrono::seconds(20));
-    auto explanation = why_pod(api, tree_.host(), "ml", name, {.node = "elsewhere"});
+    WhyOptions options{.node = "elsewhere"};
+    if (!notebook.empty()) options.notebook = *parse_jupyter_url(notebook);
+    auto explanation = why_pod(api, tree_.host(), "ml", name, options);
     EXPECT_TRUE(explanation.ok()) << explanation.error().text();
     return explanation.ok() ? *std::move(explanation) : Explanation{};
   }
@@ -82,6 +84,21 @@ TEST_F(WhyPod, ADaemonSetWithoutANodeIsNamed) {
   EXPECT_THAT(why("waits").first_failed()->cause,
               HasSubstr("DaemonSet kube-system/plugin runs on no node, because no node has the "
                         "label that it asks for: gpu/nividia=P630; a has gpu/nvidia=P630"));
+}
+
+TEST_F(WhyPod, ANotebookIsAskedLast) {
+  put_node(R"("nvidia.com/gpu":"4")");
+  put_pod("notebook", "a", 1);
+  const auto answers = why("notebook", server_.url() + "/?token=T");  // as a wrong proxy does
+  ASSERT_GE(answers.steps.size(), 2U);
+  const auto& kernel = answers.steps[answers.steps.size() - 2];
+  EXPECT_EQ(kernel.id, "notebook.kernel");
+  EXPECT_EQ(kernel.read,
+            "the pod: no answer: it has no address; run the same command as root on a");
+  EXPECT_EQ(answers.steps.back().id, "notebook.url");
+  EXPECT_EQ(answers.steps.back().read, server_.url() + ": not Jupyter: /api answers HTTP 404");
+  put_pod("waits", "", 1);
+  EXPECT_FALSE(why("waits", server_.url()).steps.back().id.starts_with("notebook"));
 }
 
 }  // namespace
