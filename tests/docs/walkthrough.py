@@ -138,8 +138,8 @@ class Reader:
             if not self.steps or not self.steps[-1].script or self.steps[-1].expected is not None:
                 raise self.error("output without a command")
             self.steps[-1].expected = body
-        elif kind not in ("seed", "text"):
-            raise self.error(f"a block of kind {kind!r}: there are seed, sh run, sh run fails, output and text")
+        elif kind not in ("seed", "text") and not kind.startswith("lane "):
+            raise self.error(f"a block of kind {kind!r}: there are seed, sh run, sh run fails, output, lane NAME and text")
 
 
 def read_page(path: pathlib.Path) -> Page:
