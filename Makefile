@@ -11,12 +11,13 @@
 #   make bench      the benchmarks, as ratios in one run
 #   make gpu-test   the same lanes and more on a machine with a real GPU (see CONTRIBUTING.md)
 #   make package    .deb, .rpm and a relocatable tar in build/packages
+#   make repository   signed repositories of them for apt, dnf, zypper and helm in build/repository (docs/install.md)
 #   make image      the agent's container image in build/image, made without an engine
 #   make install    programs, simulated driver, completion, man pages below $(DESTDIR)$(PREFIX)
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: run test test-cluster test-vm vm-programs cluster-programs soak build bench-programs dev fuzz lint bench gpu-pack gpu-test package image install clean
+.PHONY: run test test-cluster test-vm vm-programs cluster-programs soak build bench-programs dev fuzz lint bench gpu-pack gpu-test package repository image install clean
 
 build:
 	@tools/setup build
@@ -91,6 +92,10 @@ gpu-test:
 package: build
 	@tools/setup package
 	@tools/package
+
+repository: package
+	@tools/setup repository
+	@tools/repository $(REPOSITORY)
 
 image: build
 	@tools/setup image

@@ -1,22 +1,22 @@
 # .deb, .rpm and a relocatable tar, from one set of install() rules. `make package` puts them into build/packages.
 
-install(FILES ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-agent.service
-  ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-refresh.service ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-refresh.path
-  ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-vfio.service ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-vgpu.service
-  DESTINATION lib/systemd/system)
-install(FILES ${CMAKE_SOURCE_DIR}/deploy/udev/71-gantry.rules DESTINATION lib/udev/rules.d)
+install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/InstallUnits.cmake)
 install(FILES ${CMAKE_SOURCE_DIR}/docs/man/gantry-runtime.8 DESTINATION share/man/man8)
 install(FILES ${CMAKE_SOURCE_DIR}/docs/man/gantry-inspect.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-share.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vfio.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vm.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vgpu.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-trainer.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-notebook.1 DESTINATION share/man/man1)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/gantry RENAME copyright)
 
-# The packages whose jobs and file names gantry takes over, with the version whose contracts it keeps.
-foreach(name nvidia-container-toolkit nvidia-container-toolkit-base nvidia-container-runtime
-    nvidia-container-runtime-hook libnvidia-container-tools nvidia-docker2)
-  list(APPEND replaced ${name})
-  list(APPEND provided_deb "${name} (= 1.20.0)")
+# The packages whose jobs and file names gantry takes over.
+set(replaced nvidia-container-toolkit nvidia-container-toolkit-base nvidia-container-toolkit-operator-extensions
+  nvidia-container-runtime nvidia-container-runtime-hook libnvidia-container-tools nvidia-docker2)
+# libnvidia-container1 has a shared library, which we do not ship: it may stay installed for a program that is linked with it.
+foreach(name ${replaced} libnvidia-container1)
+  list(APPEND provided_deb "${name} (= 1.20.0)")  # the version whose contracts we keep
   list(APPEND provided_rpm "${name} = 1.20.0")
 endforeach()
+list(JOIN replaced " " replaced_names)
 list(JOIN replaced ", " replaced)
+get_property(other_names GLOBAL PROPERTY GANTRY_OTHER_NAMES)
+list(JOIN other_names " " other_names)
 list(JOIN provided_deb ", " provided_deb)
 list(JOIN provided_rpm ", " provided_rpm)
 
@@ -34,7 +34,7 @@ set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_CURRENT_LIST_DIR}/GantryPackageFormats.cma
 
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.34), libgcc-s1")
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_PROVIDES "${provided_deb}")
 set(CPACK_DEBIAN_PACKAGE_CONFLICTS "${replaced}")
 set(CPACK_DEBIAN_PACKAGE_REPLACES "${replaced}")
@@ -43,11 +43,13 @@ set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "runc | crun")
 set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
 set(CPACK_RPM_SPEC_MORE_DEFINE "%define _build_id_links none")
 set(CPACK_RPM_PACKAGE_LICENSE Apache-2.0)
-set(CPACK_RPM_PACKAGE_AUTOREQPROV " no")
-set(CPACK_RPM_PACKAGE_REQUIRES "glibc >= 2.34, libgcc")
+set(CPACK_RPM_PACKAGE_AUTOREQ " yes")
+set(CPACK_RPM_PACKAGE_AUTOPROV " no")
 set(CPACK_RPM_PACKAGE_PROVIDES "${provided_rpm}")
 set(CPACK_RPM_PACKAGE_CONFLICTS "${replaced}")
 set(CPACK_RPM_PACKAGE_OBSOLETES "${replaced}")
+configure_file(${CMAKE_SOURCE_DIR}/deploy/package/rpm-pre ${CMAKE_BINARY_DIR}/package/rpm-pre @ONLY)
+set(CPACK_RPM_PRE_INSTALL_SCRIPT_FILE ${CMAKE_BINARY_DIR}/package/rpm-pre)
 set(CPACK_RPM_POST_INSTALL_SCRIPT_FILE ${CMAKE_SOURCE_DIR}/deploy/package/rpm-post)
 set(CPACK_RPM_PRE_UNINSTALL_SCRIPT_FILE ${CMAKE_SOURCE_DIR}/deploy/package/rpm-preun)
 set(CPACK_RPM_POST_UNINSTALL_SCRIPT_FILE ${CMAKE_SOURCE_DIR}/deploy/package/rpm-postun)
@@ -58,7 +60,7 @@ set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
   /usr/share/bash-completion/completions /usr/share/zsh)
 
 # dpkg wants the maintainer scripts under these very names.
-foreach(script postinst prerm postrm)
+foreach(script preinst postinst prerm postrm)
   configure_file(${CMAKE_SOURCE_DIR}/deploy/package/deb-${script} ${CMAKE_BINARY_DIR}/package/${script} @ONLY
     FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
   list(APPEND CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_BINARY_DIR}/package/${script})
