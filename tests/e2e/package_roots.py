@@ -10,7 +10,7 @@ import subprocess
 from lane_support import Lane
 
 # What the package managers themselves write, whatever is installed.
-THEIRS = ("var/lib/dpkg", "var/lib/apt", "var/lib/rpm", "var/lib/dnf", "var/lib/zypp", "usr/lib/sysimage/rpm", "var/log", "var/cache", "root", "tmp",
+THEIRS = ("var/lib/dpkg", "var/lib/apt", "var/lib/rpm", "var/lib/dnf", "var/lib/zypp", "var/lib/swcatalog", "usr/lib/sysimage/rpm", "var/log", "var/cache", "root", "tmp",
           "run/lock", "etc/ld.so.cache")
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -123,7 +123,7 @@ def found_library(name: str) -> pathlib.Path:
 def system_rpms(lane: Lane) -> list[pathlib.Path]:
     """What every rpm system has and Gantry's package needs: directories, glibc, a shell, systemctl and udevadm. rpmbuild finds by itself
     which symbol versions the libraries provide, as it does for the real packages."""
-    directories = ("/dev", "/etc", "/etc/yum.repos.d", "/proc", "/root", "/run", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/sbin", "/usr/lib/systemd",
+    directories = ("/dev", "/etc", "/proc", "/root", "/run", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/sbin", "/usr/lib/systemd",
                    "/usr/lib/systemd/system", "/usr/lib/udev", "/usr/lib/udev/rules.d", "/usr/share", "/usr/share/bash-completion",
                    "/usr/share/bash-completion/completions", "/usr/share/doc", "/usr/share/man", "/usr/share/man/man1", "/usr/share/man/man8",
                    "/usr/share/zsh", "/var", "/var/lib", "/var/log", "/var/tmp")
@@ -182,3 +182,18 @@ def described(path: pathlib.Path) -> tuple:
         return (status.st_mode, os.readlink(path))
     content = hashlib.sha256(path.read_bytes()).hexdigest() if stat.S_ISREG(status.st_mode) else ""
     return (status.st_mode, status.st_uid, status.st_gid, content)
+
+
+def stub_deb(lane: Lane, name: str, files: dict[str, bytes], version: str = "1.0") -> pathlib.Path:
+    top = lane.work / f"deb-{name}-{version}"
+    for path, content in files.items():
+        place = top / path.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+        place.chmod(0o755)
+    (top / "DEBIAN").mkdir()
+    (top / "DEBIAN/control").write_text(f"Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: a <a@example.com>\nDescription: a stand-in\n")
+    made = lane.run("dpkg-deb", "--root-owner-group", "-b", top, lane.work / f"{name}-{version}.deb")
+    if made.returncode != 0:
+        raise RuntimeError(f"dpkg-deb of {name}: {made.stderr}")
+    return lane.work / f"{name}-{version}.deb"

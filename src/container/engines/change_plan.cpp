@@ -66,8 +66,10 @@ bool ChangePlan::changes() const {
   return std::any_of(files.begin(), files.end(), [](const auto& file) { return file.changes(); });
 }
 
-Result<ChangePlan> make_plan(const sys::Host& host, const EngineOptions& options) {
-  GANTRY_CHECK(check_name(options.runtime_name));
+Result<ChangePlan> make_plan(const sys::Host& host, const EngineOptions& wanted) {
+  GANTRY_CHECK(check_name(wanted.runtime_name));
+  auto options = wanted;
+  if (options.hook_path.empty()) options.hook_path = installed_path(host, kHookPath);
   switch (options.engine) {
     case Engine::Docker: return plan_docker(host, options);
     case Engine::Containerd: return plan_containerd(host, options);
@@ -77,14 +79,21 @@ Result<ChangePlan> make_plan(const sys::Host& host, const EngineOptions& options
   return Error(Errc::Internal, "unknown engine");
 }
 
+std::string installed_path(const sys::Host& host, std::string_view usual) {
+  const auto local = fmt::format("/usr/local/bin/{}", usual.substr(usual.rfind('/') + 1));
+  return !host.exists(usual) && host.exists(local) ? local : std::string(usual);
+}
+
 std::string keep_program(const sys::Host& host, const std::string& program, std::string_view usual,
                          std::vector<std::string>& notes) {
-  if (program.empty()) return std::string(usual);
-  const bool stale = program.starts_with('/') && program != kRuntimePath && !host.exists(program);
+  const auto installed = installed_path(host, kRuntimePath);
+  const auto ours = usual == kRuntimePath ? installed : std::string(usual);
+  if (program.empty()) return ours;
+  const bool stale = program.starts_with('/') && program != installed && !host.exists(program);
   if (!stale) return program;
   notes.push_back(fmt::format("the runtime's program was {}, which does not exist; it is now {}",
-                              program, usual));
-  return std::string(usual);
+                              program, ours));
+  return ours;
 }
 
 // logrus begins a line with the time or, as in `crio config`, with the level. A TOML file may have

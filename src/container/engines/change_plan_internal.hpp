@@ -31,6 +31,9 @@ Result<ChangePlan> plan_podman(const sys::Host& host, const EngineOptions& optio
 Status add_hook(const sys::Host& host, const EngineOptions& options,
                 const std::vector<std::string>& directories, ChangePlan& plan);
 
+// The program where a package puts it, or below /usr/local if only the tar has been unpacked there.
+std::string installed_path(const sys::Host& host, std::string_view usual);
+
 // The program of a runtime that an engine already has: kept if it exists, because the administrator
 // may have had a reason. Otherwise `usual`, with a note. A name without a directory is kept.
 std::string keep_program(const sys::Host& host, const std::string& program, std::string_view usual,

@@ -12,6 +12,24 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
+TEST(MakePlan, NamesTheProgramsOfATarThatIsUnpackedBelowUsrLocal) {
+  test::Tree tree;
+  tree.file("usr/local/bin/nvidia-container-runtime", "");
+  tree.file("usr/local/bin/nvidia-container-runtime-hook", "");
+  for (const auto engine : {Engine::Containerd, Engine::Crio, Engine::Podman}) {
+    const auto plan = make_plan(tree.host(), {.engine = engine});
+    ASSERT_TRUE(plan.ok()) << plan.error().text();
+    EXPECT_THAT(plan->files[0].after, HasSubstr("\"/usr/local/bin/nvidia-container-runtime\""));
+  }
+  const EngineOptions hook{.engine = Engine::Podman, .mode = IntegrationMode::Hook};
+  EXPECT_THAT(make_plan(tree.host(), hook)->files[0].after,
+              HasSubstr("\"/usr/local/bin/nvidia-container-runtime-hook\""));
+  // A package's programs come first.
+  tree.file("usr/bin/nvidia-container-runtime", "");
+  EXPECT_THAT(make_plan(tree.host(), {.engine = Engine::Podman})->files[0].after,
+              HasSubstr("\"/usr/bin/nvidia-container-runtime\""));
+}
+
 TEST(HooksDirectory, GetsTheClassicHook) {
   const test::Tree tree;
   for (const auto engine : {Engine::Crio, Engine::Podman}) {

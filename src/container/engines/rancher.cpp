@@ -67,7 +67,7 @@ Result<ChangePlan> plan_rancher(const sys::Host& host, const EngineOptions& opti
                   .restart = place.restart};
   const auto itself = path_found_by_k3s(host, options);
   const auto program = itself                         ? *itself
-                       : options.runtime_path.empty() ? std::string(kRuntimePath)
+                       : options.runtime_path.empty() ? installed_path(host, kRuntimePath)
                                                       : options.runtime_path;
   plan.expectation = {options.runtime_name, program, options.set_as_default};
   GANTRY_TRY(const auto generated, TomlFile::open(host, place.main));
