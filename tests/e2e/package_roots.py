@@ -98,6 +98,7 @@ def stub_rpm(lane: Lane, name: str, files: dict[str, bytes | pathlib.Path | str 
         if content is None:
             place.mkdir(exist_ok=True)
         elif isinstance(content, str):
+            place.unlink(missing_ok=True)
             place.symlink_to(content)
         else:
             place.write_bytes(content.read_bytes() if isinstance(content, pathlib.Path) else content)
@@ -191,7 +192,7 @@ def stub_deb(lane: Lane, name: str, files: dict[str, bytes], version: str = "1.0
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
         place.chmod(0o755)
-    (top / "DEBIAN").mkdir()
+    (top / "DEBIAN").mkdir(exist_ok=True)
     (top / "DEBIAN/control").write_text(f"Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: a <a@example.com>\nDescription: a stand-in\n")
     made = lane.run("dpkg-deb", "--root-owner-group", "-b", top, lane.work / f"{name}-{version}.deb")
     if made.returncode != 0:
