@@ -87,7 +87,7 @@ std::string installed_path(const sys::Host& host, std::string_view usual) {
 std::string keep_program(const sys::Host& host, const std::string& program, std::string_view usual,
                          std::vector<std::string>& notes) {
   const auto installed = installed_path(host, kRuntimePath);
-  const auto ours = usual == kRuntimePath ? installed : std::string(usual);
+  auto ours = usual == kRuntimePath ? installed : std::string(usual);
   if (program.empty()) return ours;
   const bool stale = program.starts_with('/') && program != installed && !host.exists(program);
   if (!stale) return program;
