@@ -61,7 +61,7 @@ if(NOT GANTRY_SANITIZE)
   target_sources(gantry_program INTERFACE ${CMAKE_SOURCE_DIR}/cmake/glibc_floor.cpp)
 endif()
 
-# fmt, yaml-cpp, nghttp2 and expat as static archives, so that programs run on machines without them.
+# fmt, yaml-cpp, nghttp2, expat and zlib as static archives, so that programs run on machines without them.
 # Debian 12 has fmt as a shared library only; its headers hold the source.
 find_library(GANTRY_FMT_ARCHIVE NAMES libfmt.a)
 if(GANTRY_FMT_ARCHIVE)
@@ -75,6 +75,7 @@ endif()
 find_library(GANTRY_YAML NAMES libyaml-cpp.a yaml-cpp)
 find_library(GANTRY_NGHTTP2 NAMES libnghttp2.a nghttp2)
 find_library(GANTRY_EXPAT NAMES libexpat.a expat)
+find_library(GANTRY_ZLIB NAMES libz.a z)
 
 if(GANTRY_TESTS)
   find_package(GTest)

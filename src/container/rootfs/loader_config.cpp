@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <set>
 #include <utility>
@@ -22,15 +23,17 @@ constexpr std::string_view kInclude = "include /etc/ld.so.conf.d/*.conf";
 // The directories that musl searches without a configuration file.
 constexpr std::string_view kMuslDefault = "/lib:/usr/local/lib:/usr/lib";
 
-bool is_glibc_loader(const Root& root) {
-  // One for each architecture; every layout has one of them, often as a symlink.
-  for (const auto* path : {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1",
-                           "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
-                           "/usr/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux.so.2"}) {
+// One for each architecture; every layout has one of them, often as a symlink.
+constexpr std::array<std::string_view, 5> kGlibcLoaders{
+    "/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1",
+    "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", "/usr/lib64/ld-linux-x86-64.so.2",
+    "/lib/ld-linux.so.2"};
+
+bool has_glibc_loader(const Root& root) {
+  return std::any_of(kGlibcLoaders.begin(), kGlibcLoaders.end(), [&](std::string_view path) {
     const auto info = root.info(path);
-    if (info.ok() && info->kind == sys::FileKind::Regular) return true;
-  }
-  return false;
+    return info.ok() && info->kind == sys::FileKind::Regular;
+  });
 }
 
 void add_unique(std::vector<std::string>& list, std::string text) {
@@ -304,18 +307,27 @@ Status configure_musl(const Root& root, std::span<const model::LibraryEdit> libr
 
 }  // namespace
 
-Loaders find_loaders(const Root& root) {
-  Loaders found{.glibc = is_glibc_loader(root)};
-  const auto names = root.list("/lib", 65536);
-  if (!names.ok()) return found;
-  for (const std::string_view name : *names) {
+std::span<const std::string_view> glibc_loader_paths() {
+  return kGlibcLoaders;
+}
+
+std::vector<std::string> musl_architectures(std::span<const std::string> names_in_lib) {
+  std::vector<std::string> found;
+  for (const std::string_view name : names_in_lib) {
     if (!glob_match("ld-musl-*.so.1", name)) continue;
     auto architecture = name.substr(std::string_view("ld-musl-").size());
     architecture.remove_suffix(std::string_view(".so.1").size());
-    found.musl = true;
-    found.musl_architectures.emplace_back(architecture);
-    if (found.musl_architectures.size() >= 8) break;  // an image may have any number of names
+    found.emplace_back(architecture);
+    if (found.size() >= 8) break;  // an image may have any number of names
   }
+  return found;
+}
+
+Loaders find_loaders(const Root& root) {
+  Loaders found{.glibc = has_glibc_loader(root)};
+  const auto names = root.list("/lib", 65536);
+  if (names.ok()) found.musl_architectures = musl_architectures(*names);
+  found.musl = !found.musl_architectures.empty();
   return found;
 }
 

@@ -29,6 +29,11 @@ struct Loaders {
 };
 Loaders find_loaders(const Root& root);
 
+// For files that are not in a directory: where glibc's loader may be, and the architectures of
+// musl's loaders among the names in /lib.
+std::span<const std::string_view> glibc_loader_paths();
+std::vector<std::string> musl_architectures(std::span<const std::string> names_in_lib);
+
 // Who owns the libraries' directories.
 enum class DirectoryOwner : std::uint8_t {
   Ours,   // mounted as a whole: older cache entries for them are removed
