@@ -80,6 +80,7 @@ const std::vector<Words>& commands() {
       {"share", "explain"},
       {"sim", "state"},
       {"topo"},
+      {"why", "image", "ROOT"},
       {"why", "manifest", "POD"},
   };
   return list;
@@ -119,6 +120,7 @@ TEST(JsonDocuments, HaveAVersionAndOneSpelling) {
             "{nvidia.com/gpu: 1}}}]}\n");
   for (auto words : commands()) {
     if (words.back() == "BUNDLE") words.back() = tree.path("b");
+    if (words.back() == "ROOT") words.back() = tree.path("b/rootfs");
     if (words.back() == "POD") words.back() = tree.path("pod.yaml");
     words.insert(words.begin(), "gantry");
     words.insert(words.end(), {"--json", "--root", machine.root()});

@@ -138,6 +138,8 @@ const std::vector<Words>& printing_commands() {
       {"share", "top", "--once"},
       {"sim", "state"},
       {"why", "container", "4c01db0b339c"},
+      {"why", "image", callers_files().root()},
+      {"why", "image", "/no/such/image"},
       {"why", "manifest", pod_file()},
       {"why", "pod", "default/train", "--kubeconfig", "/no/such/kubeconfig"},
   };

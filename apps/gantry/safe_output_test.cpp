@@ -179,6 +179,13 @@ TEST_F(HostileMachine, NorThroughArgumentsManifestsAndOtherNames) {
     expect_safe({"gantry", "why", "manifest", manifests_.path(name)});
     expect_safe({"gantry", "why", "manifest", manifests_.path(name), "--json"});
   }
+  manifests_.file(std::string("root/usr/lib/python3") + kEvil + "/site-packages/torch/version.py",
+                  "__version__ = '1" + std::string(kEvil) + "'\ncuda = None\n");
+  manifests_.file("root/lib64/ld-linux-x86-64.so.2");
+  expect_safe({"gantry", "why", "image", manifests_.path("root")});
+  EXPECT_THAT(printed_, HasSubstr("built without CUDA"));
+  expect_safe({"gantry", "why", "image", manifests_.path("root"), "--json"});
+  expect_safe({"gantry", "why", "image", kEvil});
   expect_safe({"gantry", "inspect", kEvil, "--kubeconfig", manifests_.path("evil\033[2J.yaml")});
   ::setenv("GANTRY_ROOT", machine_.root().c_str(), 1);
   expect_safe({"nvidia-ctk", "cdi", "list"});

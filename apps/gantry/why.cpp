@@ -5,10 +5,13 @@
 #include "base/core/text.hpp"
 #include "base/sys/shell_command.hpp"
 #include "cluster/explain/manifest.hpp"
+#include "container/image/image.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/terminal.hpp"
+#include "gpu/probe/snapshot.hpp"
 #include "net/kube/client_config.hpp"
 #include "net/kube/node_name.hpp"
+#include "node/why/image_steps.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -43,12 +46,14 @@ std::string fitting(const std::string& text, std::size_t width) {
   return out;
 }
 
-int print_explanation(explain::Explanation explanation, Context& context) {
+using AsText = std::string (*)(const explain::Explanation&, bool color);
+
+int print_explanation(explain::Explanation explanation, Context& context,
+                      AsText as_text = explain::to_string) {
   for (auto& step : explanation.steps) step.remedy = sys::with_root(step.remedy, context.root);
   fmt::print(context.painted_out(), "{}",
-             context.json
-                 ? explain::to_json(explanation)
-                 : fitting(explain::to_string(explanation, context.color), context.columns));
+             context.json ? explain::to_json(explanation)
+                          : fitting(as_text(explanation, context.color), context.columns));
   return explanation.first_failed() == nullptr ? kOk : kProblem;
 }
 
@@ -114,6 +119,33 @@ Result<int> manifest(const WhyFlags& flags, Context& context) {
   return status;
 }
 
+Result<int> image(const WhyFlags& flags, Context& context) {
+  GANTRY_TRY(const auto machine, open_host(context));
+  GANTRY_TRY(const auto image, image::open_image(flags.subject));
+  GANTRY_TRY(const auto inventory, probe::snapshot(machine, {.files = probe::FindFiles::No}));
+  const auto shown = flags.subject == "-" ? std::string("on standard input") : flags.subject;
+  return print_explanation(why::why_image(image, inventory, shown), context,
+                           explain::findings_text);
+}
+
+void add_image(CLI::App& why, const std::shared_ptr<WhyFlags>& flags, Context& context,
+               Action& chosen) {
+  auto* images = why.add_subcommand("image", "Check an image before it runs on this machine");
+  images
+      ->add_option("PATH", flags->subject,
+                   "An archive of `docker save` or `podman save`, an OCI layout, or a directory "
+                   "with the image's files; - is an archive on standard input")
+      ->required()
+      ->transform(absolute_path());
+  add_machine_options(*images, context);
+  add_examples(
+      *images,
+      "  docker save train:1 | gantry why image -\n"
+      "  gantry why image train.tar              # finds a framework without CUDA\n"
+      "  gantry why image ./rootfs --json        # {\"broken\": \"image.framework\", ...}\n");
+  images->callback([=, &chosen] { chosen = [=](Context& c) { return image(*flags, c); }; });
+}
+
 void add_pod(CLI::App& why, const std::shared_ptr<WhyFlags>& flags, Context& context,
              Action& chosen) {
   auto* pods = why.add_subcommand("pod", "Check every step from a pod's manifest to its container");
@@ -147,11 +179,11 @@ void add_pod(CLI::App& why, const std::shared_ptr<WhyFlags>& flags, Context& con
 
 void add_why(CLI::App& app, Context& context, Action& chosen) {
   auto flags = std::make_shared<WhyFlags>();
-  auto* why =
-      app.add_subcommand("why",
-                         "Say why a pod or a container has no GPU: the first broken step and its "
-                         "remedy. Exit status: 0 no step is broken (a step marked `look` is "
-                         "doubtful), 1 a step is broken");
+  auto* why = app.add_subcommand(
+      "why",
+      "Say why a pod, a container or an image has no GPU: the first broken step and its "
+      "remedy. Exit status: 0 no step is broken (a step marked `look` is "
+      "doubtful), 1 a step is broken");
   why->require_subcommand(1);
   add_pod(*why, flags, context, chosen);
   auto* containers = why->add_subcommand("container", "Check a container of this node");
@@ -174,6 +206,7 @@ void add_why(CLI::App& app, Context& context, Action& chosen) {
       "  gantry why manifest job.yaml            # finds half a GPU, or a misspelt resource\n"
       "  kubectl kustomize . | gantry why manifest -\n");
   manifests->callback([=, &chosen] { chosen = [=](Context& c) { return manifest(*flags, c); }; });
+  add_image(*why, flags, context, chosen);
 }
 
 }  // namespace gantry::cli

@@ -28,8 +28,8 @@ constexpr std::array kCommandsWithRoot{"agent",          "cdi generate",  "cdi l
                                        "vfio restore",   "vfio status",   "vgpu apply",
                                        "vgpu assert",    "vgpu create",   "vgpu list",
                                        "vgpu remove",    "vgpu types",    "vm check",
-                                       "vm config",      "why container", "why manifest",
-                                       "why pod"};
+                                       "vm config",      "why container", "why image",
+                                       "why manifest",   "why pod"};
 
 constexpr std::string_view kProgram = "gantry ";
 

@@ -45,6 +45,31 @@ std::string conclusion(const Explanation& explanation) {
   return text;
 }
 
+std::string step_line(const Step& step, bool color) {
+  const auto word = fmt::format("{:6}", to_string(step.verdict));
+  const auto shown_word =
+      color ? fmt::format("  {}{}\x1b[0m", color_of(step.verdict), word) : "  " + word;
+  return fmt::format("{}  {:34}  {}\n", shown_word, shown(step.what), shown(step.read));
+}
+
+std::string cause_line(const Step& step) {
+  return step.cause.empty() ? "" : fmt::format("          {}\n", shown(step.cause));
+}
+
+std::string verdict_of_findings(const Explanation& explanation) {
+  const auto count = [&](StepStatus verdict) {
+    return std::count_if(explanation.steps.begin(), explanation.steps.end(),
+                         [&](const Step& step) { return step.verdict == verdict; });
+  };
+  const auto broken = count(StepStatus::Failed);
+  const auto doubtful = count(StepStatus::Warning);
+  const auto* plural = (broken > 0 ? broken : doubtful) == 1 ? "" : "s";
+  if (broken > 0) return fmt::format("it cannot use a GPU here, for {} reason{}", broken, plural);
+  if (doubtful > 0)
+    return fmt::format("nothing keeps it from a GPU, but look at {} line{}", doubtful, plural);
+  return "nothing was found that keeps it from a GPU";
+}
+
 }  // namespace
 
 std::string_view to_string(StepStatus verdict) {
@@ -71,13 +96,23 @@ const Step* Explanation::first_failed() const {
 std::string to_string(const Explanation& explanation, bool color) {
   auto text = shown(explanation.subject) + "\n";
   for (const auto& step : explanation.steps) {
-    const auto word = fmt::format("{:6}", to_string(step.verdict));
-    text += color ? fmt::format("  {}{}\x1b[0m", color_of(step.verdict), word) : "  " + word;
-    text += fmt::format("  {:34}  {}\n", shown(step.what), shown(step.read));
-    if (step.verdict == StepStatus::Warning && !step.cause.empty())
-      text += fmt::format("          {}\n", shown(step.cause));
+    text += step_line(step, color);
+    if (step.verdict == StepStatus::Warning) text += cause_line(step);
   }
   return text + "\n" + conclusion(explanation);
+}
+
+std::string findings_text(const Explanation& explanation, bool color) {
+  auto text = fmt::format("{}\nVerdict: {}\n\n", shown(explanation.subject),
+                          verdict_of_findings(explanation));
+  for (const auto& step : explanation.steps) text += step_line(step, color) + cause_line(step);
+  std::string commands;
+  for (const auto& step : explanation.steps) {
+    if (step.remedy.empty() || step.verdict == StepStatus::Ok) continue;
+    commands += fmt::format("{} {}\n", step.verdict == StepStatus::Failed ? "Do:     " : "Perhaps:",
+                            shown(step.remedy));
+  }
+  return commands.empty() ? text : text + "\n" + commands;
 }
 
 std::string to_json(const Explanation& explanation) {

@@ -39,6 +39,9 @@ struct Explanation {
 };
 
 std::string to_string(const Explanation& explanation, bool color);
+// For steps that do not build upon each other: the verdict, every step with its reason, then all
+// commands that help.
+std::string findings_text(const Explanation& explanation, bool color);
 std::string to_json(const Explanation& explanation);
 
 }  // namespace gantry::explain

@@ -2,8 +2,9 @@
 #include "node/why/container_steps.hpp"
 
 #include "base/core/text.hpp"
-#include "container/rootfs/loader_config.hpp"
+#include "container/image/frameworks.hpp"
 #include "node/why/container_steps_internal.hpp"
+#include "node/why/software_steps.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,8 +16,8 @@ namespace {
 
 using explain::Step;
 using explain::StepStatus;
+using image::variable;
 
-constexpr std::size_t kPathLimit = 64;  // directories of LD_LIBRARY_PATH that are checked
 constexpr std::string_view kHowToAsk =
     "Kubernetes: resources: {limits: {nvidia.com/gpu: 1}}; docker and podman: --device "
     "nvidia.com/gpu=all";
@@ -37,7 +38,7 @@ std::vector<std::string> gpu_nodes(const ContainerView& inside) {
 void explain_no_node(Step& step, const ContainerView& inside) {
   step.verdict = StepStatus::Failed;
   step.remedy = kHowToAsk;
-  const auto visible = variable(inside, "NVIDIA_VISIBLE_DEVICES");
+  const auto visible = variable(inside.environment, "NVIDIA_VISIBLE_DEVICES");
   step.read = fmt::format("no /dev/nvidia[0-9], NVIDIA_VISIBLE_DEVICES{}",
                           visible ? "=" + *visible : std::string(" not set"));
   if (!visible) {
@@ -78,7 +79,7 @@ Step nodes_link(const ContainerView& inside) {
 
 // CUDA counts the GPUs of the list up to the first invalid entry.
 std::optional<Step> visible_link(const ContainerView& inside) {
-  const auto value = variable(inside, "CUDA_VISIBLE_DEVICES");
+  const auto value = variable(inside.environment, "CUDA_VISIBLE_DEVICES");
   if (!value) return std::nullopt;
   Step step{.id = "container.cuda-visible",
             .what = "CUDA may use them",
@@ -98,49 +99,17 @@ std::optional<Step> visible_link(const ContainerView& inside) {
   return step;
 }
 
-// nullopt: the loader is glibc's.
-std::optional<Step> loader_link(const rootfs::Root& root) {
-  const auto loaders = rootfs::find_loaders(root);
-  if (loaders.glibc) return std::nullopt;
-  Step step{.id = "container.loader",
-            .what = "Its C library is glibc",
-            .verdict = StepStatus::Failed,
-            .read = "no dynamic loader",
-            .cause = "the image has static programs only: nothing in it can load libcuda",
-            .remedy = "use an image with glibc and CUDA: nvidia/cuda, or a framework's own"};
-  if (loaders.musl) {
-    step.id = "container.musl";
-    step.read = fmt::format("/lib/ld-musl-{}.so.1", loaders.musl_architectures.front());
-    step.cause = "the image is built on musl (Alpine); the driver's libraries need glibc";
-    step.remedy = "use an image with glibc: debian, ubuntu, nvidia/cuda";
-  }
-  return step;
-}
-
 }  // namespace
 
-std::optional<std::string> variable(const ContainerView& inside, std::string_view name) {
-  for (const auto& entry : inside.environment) {
-    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
-      return entry.substr(name.size() + 1);
-  }
-  return std::nullopt;
-}
-
 std::vector<std::string> library_path(const ContainerView& inside) {
-  std::vector<std::string> path;
-  const auto own = variable(inside, "LD_LIBRARY_PATH").value_or("");
-  for (auto directory : split(own, ':')) {
-    while (directory.size() > 1 && directory.ends_with('/')) directory.remove_suffix(1);
-    if (directory.starts_with('/') && path.size() < kPathLimit) path.emplace_back(directory);
-  }
-  return path;
+  return image::path_list(variable(inside.environment, "LD_LIBRARY_PATH").value_or(""));
 }
 
 std::vector<Step> container_steps(const rootfs::Root& root, const ContainerView& inside) {
   std::vector<Step> steps{nodes_link(inside)};
   if (auto visible = visible_link(inside)) steps.push_back(*std::move(visible));
-  if (auto loader = loader_link(root)) {
+  const image::DirectoryFiles files(root);
+  if (auto loader = loader_step("container", files)) {
     steps.push_back(*std::move(loader));
     return steps;
   }
@@ -148,9 +117,11 @@ std::vector<Step> container_steps(const rootfs::Root& root, const ContainerView&
   const auto libcuda = find_libcuda(root, inside);
   if (auto hidden = mounts_step(libcuda, mounts)) steps.push_back(*std::move(hidden));
   steps.push_back(library_step(libcuda, inside, mounts));
-  const auto places = python_directories(root, inside);
-  steps.push_back(cuda_step(root, inside, places));
-  if (auto framework = framework_step(root, places)) steps.push_back(*std::move(framework));
+  const auto software = find_software(files, inside.environment);
+  if (auto cuda = cuda_step("container", software, inside.program_names_cuda.value_or(false)))
+    steps.push_back(*std::move(cuda));
+  if (auto framework = framework_step("container", software))
+    steps.push_back(*std::move(framework));
   return steps;
 }
 

@@ -11,8 +11,6 @@
 
 namespace gantry::why {
 
-// From its environment; nullopt if it is not set.
-std::optional<std::string> variable(const ContainerView& inside, std::string_view name);
 // Directories of LD_LIBRARY_PATH, limited in number.
 std::vector<std::string> library_path(const ContainerView& inside);
 
@@ -34,12 +32,5 @@ explain::Step library_step(const std::optional<FoundLibrary>& found, const Conta
 // Finds a volume that is mounted over the driver's files; nullopt if there is none.
 std::optional<explain::Step> mounts_step(const std::optional<FoundLibrary>& found,
                                          const std::vector<rootfs::MountEntry>& mounts);
-
-// Directories of Python packages: the usual ones and those from the environment.
-std::vector<std::string> python_directories(const rootfs::Root& root, const ContainerView& inside);
-std::optional<explain::Step> framework_step(const rootfs::Root& root,
-                                            const std::vector<std::string>& places);
-explain::Step cuda_step(const rootfs::Root& root, const ContainerView& inside,
-                        const std::vector<std::string>& places);
 
 }  // namespace gantry::why

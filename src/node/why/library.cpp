@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Follows the loader's search for libcuda, and finds what is in its way.
 #include "base/core/text.hpp"
+#include "container/image/frameworks.hpp"
 #include "gpu/loader/ld_cache.hpp"
 #include "node/why/container_steps_internal.hpp"
 
@@ -156,7 +157,8 @@ Step library_step(const std::optional<FoundLibrary>& found, const ContainerView&
     step.read = "no libcuda.so.1 where the loader looks";
     step.cause = "the driver's libraries are not in the container, or not where its loader looks";
     step.remedy = "on the node: gantry explain CONTAINER shows how they should get there";
-    const auto capabilities = variable(inside, "NVIDIA_DRIVER_CAPABILITIES").value_or("all");
+    const auto capabilities =
+        image::variable(inside.environment, "NVIDIA_DRIVER_CAPABILITIES").value_or("all");
     if (!contains(capabilities, "all") && !contains(capabilities, "compute")) {
       step.cause = fmt::format("NVIDIA_DRIVER_CAPABILITIES={} leaves libcuda out", capabilities);
       step.remedy = "set NVIDIA_DRIVER_CAPABILITIES=compute,utility";
