@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pod with Debian's Jupyter on a simulated GPU node: the agent with a fake kubelet and API server, and a container of the real runc
 with a network of its own, whose files are this machine's /usr and /etc."""
+import atexit
 import json
 import os
 import pathlib
@@ -109,6 +110,7 @@ class NotebookPod:
         with open(self.log, "w", encoding="utf-8") as log:
             subprocess.run(self.runc("run", "--detach", "--pid-file", pid_file, "--bundle", self.bundle(answer), self.id), check=True,
                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=60)
+        atexit.register(self.remove)  # also when the lane fails
         self.pid = int(pid_file.read_text())
         inside = ["nsenter", "-t", self.pid, "-n", "ip"]
         for command in (["ip", "link", "add", "pod0", "type", "veth", "peer", "name", "eth0", "netns", self.pid],
@@ -132,8 +134,11 @@ class NotebookPod:
     def wait_for_health(self, status: str) -> bool:
         return bool(until(lambda: self.condition().get("status") == status, 30))
 
-    def end(self) -> None:
+    def remove(self) -> None:
         self.lane.run(*self.runc("delete", "--force", self.id))
+
+    def end(self) -> None:
+        self.remove()
         self.agent.stop()
         self.kubelet.quit()
         self.api.stop()
