@@ -18,7 +18,7 @@ BEGIN, END = "<!-- areas: written by tools/check_layers.py --write -->", "<!-- e
 
 # What a program must not reach, however indirectly. Such a program must not call dlopen, either.
 FORBIDDEN = {
-    "apps/gantry_runtime": {"driver", "nvml_child", "probe", "kube", "grpc", "http"},
+    "apps/gantry_runtime": {"driver", "nvml_child", "probe", "kube", "grpc", "http", "dns"},
 }
 # These load into other people's programs: libc, the vendor's ABI, and each other.
 FREE_OF_BASE = {"driver_sim", "libcuda", "libnvidia-ml", "nvidia-smi", "fence"}

@@ -12,7 +12,7 @@
 namespace gantry::kube {
 namespace {
 
-constexpr std::string_view kConfig = R"(
+constexpr std::string_view kHomeConfig = R"(
 current-context: lab
 clusters: [{name: lab, cluster: {server: "https://127.0.0.1:6443"}}]
 users: [{name: admin, user: {token: secret}}]
@@ -23,7 +23,7 @@ class AccessOf : public testing::Test {
  protected:
   AccessOf() {
     for (const auto* name : {"KUBECONFIG", "KUBERNETES_SERVICE_HOST"}) ::unsetenv(name);
-    home_.file(".kube/config", kConfig);
+    home_.file(".kube/config", kHomeConfig);
     ::setenv("HOME", home_.root().c_str(), 1);
   }
   test::Tree home_;
