@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/core/text.hpp"
+#include "net/dns/ip_address.hpp"
 #include "net/http/listen_internal.hpp"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cerrno>
-#include <memory>
+#include <cstddef>
+#include <cstring>
+#include <vector>
 
 namespace gantry::http {
 namespace {
 
-Result<sys::UniqueFd> socket_at(const addrinfo& address) {
-  sys::UniqueFd socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+Result<sys::UniqueFd> socket_at(const dns::SocketAddress& address) {
+  const int family = address.storage.ss_family;
+  sys::UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return Error::sys(errno, "socket");
   const int on = 1;
   const int off = 0;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (address.ai_family == AF_INET6)
-    ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  if (::bind(socket.get(), address.ai_addr, address.ai_addrlen) != 0 ||
-      ::listen(socket.get(), 64) != 0) {
+  if (family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  if (::bind(socket.get(), address.get(), address.size) != 0 || ::listen(socket.get(), 64) != 0) {
     const int why = errno;
     const auto failed = Error::sys(why, "listen");
     if (why != EADDRINUSE) return failed;
@@ -36,18 +36,34 @@ Result<sys::UniqueFd> socket_at(const addrinfo& address) {
   return socket;
 }
 
-// IPv6 first, which takes IPv4 callers too: pods of an IPv6 cluster have no other address.
-Result<sys::UniqueFd> first_socket(const addrinfo* list) {
+// "" is all addresses: IPv6 first, which takes IPv4 callers too, because pods of an IPv6 cluster
+// have no other address.
+Result<std::vector<dns::IpAddress>> addresses_of(std::string_view host) {
+  if (host.empty()) return std::vector{dns::kAnyIpv6, dns::kAnyIpv4};
+  const auto address = dns::parse_ip(host);
+  if (!address) return Error(Errc::Invalid, "an address to listen at is an IP address, not a name");
+  return std::vector{*address};
+}
+
+Result<sys::UniqueFd> first_socket(const Address& address) {
+  GANTRY_TRY(const auto candidates, addresses_of(address.host));
   Error last(Errc::NotFound, "no address");
-  for (const int family : {AF_INET6, AF_INET}) {
-    for (const auto* address = list; address != nullptr; address = address->ai_next) {
-      if (address->ai_family != family) continue;
-      auto socket = socket_at(*address);
-      if (socket.ok()) return socket;
-      last = std::move(socket).error();
-    }
+  for (const auto& candidate : candidates) {
+    auto socket = socket_at(dns::socket_address(candidate, address.port));
+    if (socket.ok()) return socket;
+    last = std::move(socket).error();
   }
   return last;
+}
+
+std::uint16_t port_of(int socket) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&bound), &size);
+  sockaddr_in in{};  // IPv6 has its port at the same place
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+  std::memcpy(&in, &bound, sizeof in);
+  return ntohs(in.sin_port);
 }
 
 }  // namespace
@@ -64,24 +80,10 @@ Result<Address> parse_address(std::string_view text) {
 }
 
 Result<Listener> listen_at(const Address& address) {
-  addrinfo hints{};
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  const auto shown = fmt::format("{}:{}", address.host, address.port);
-  const int bad = ::getaddrinfo(address.host.empty() ? nullptr : address.host.c_str(),
-                                fmt::to_string(address.port).c_str(), &hints, &list);
-  if (bad != 0) return Error(Errc::Invalid, fmt::format("{}: {}", shown, ::gai_strerror(bad)));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(list, ::freeaddrinfo);
-  GANTRY_TRY(auto socket, first_socket(list).in(shown));
-  sockaddr_storage bound{};
-  socklen_t size = sizeof bound;
-  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size);
-  std::array<char, 8> port{};
-  ::getnameinfo(reinterpret_cast<sockaddr*>(&bound), size, nullptr, 0, port.data(), port.size(),
-                NI_NUMERICSERV);
-  return Listener{.socket = std::move(socket),
-                  .port = static_cast<std::uint16_t>(parse_u64(port.data()).value_or(0))};
+  GANTRY_TRY(auto socket,
+             first_socket(address).in(fmt::format("{}:{}", address.host, address.port)));
+  const auto port = port_of(socket.get());
+  return Listener{.socket = std::move(socket), .port = port};
 }
 
 }  // namespace gantry::http

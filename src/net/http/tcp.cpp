@@ -1,66 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/sys/host.hpp"
+#include "base/sys/socket_wait.hpp"
 #include "base/sys/unique_fd.hpp"
+#include "net/dns/resolver.hpp"
 #include "net/http/connection_internal.hpp"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 
 namespace gantry::http {
 namespace {
 
-Status wait_for(int fd, short events, Deadline deadline, int cancel) {
-  while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        deadline - std::chrono::steady_clock::now());
-    std::array<pollfd, 2> polled{{{.fd = fd, .events = events, .revents = 0},
-                                  {.fd = cancel, .events = POLLIN, .revents = 0}}};
-    const int ready =
-        ::poll(polled.data(), polled.size(), static_cast<int>(std::max<long>(left.count(), 0)));
-    if (ready > 0 && polled[1].revents != 0) return Error(Errc::Timeout, "asked to stop");
-    if (ready > 0) return {};
-    if (ready == 0) return Error(Errc::Timeout, "no answer in time");
-    if (errno != EINTR) return Error::sys(errno, "poll");
-  }
-}
-
 class Tcp : public Connection {
  public:
   Tcp(sys::UniqueFd socket, int cancel) : socket_(std::move(socket)), cancel_(cancel) {}
 
   Status write(std::string_view bytes, Deadline deadline) override {
-    while (!bytes.empty()) {
-      const auto sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (sent > 0) {
-        bytes.remove_prefix(static_cast<std::size_t>(sent));
-      } else if (errno == EAGAIN) {
-        GANTRY_CHECK(wait_for(socket_.get(), POLLOUT, deadline, cancel_));
-      } else if (errno != EINTR) {
-        return Error::sys(errno, "send");
-      }
-    }
-    return {};
+    return sys::send_all(socket_.get(), bytes, {.deadline = deadline, .cancel = cancel_});
   }
 
   Result<std::string> read(Deadline deadline) override {
     std::array<char, 16384> buffer{};
-    while (true) {
-      const auto got = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
-      if (got >= 0) return std::string(buffer.data(), static_cast<std::size_t>(got));
-      if (errno == EAGAIN) {
-        GANTRY_CHECK(wait_for(socket_.get(), POLLIN, deadline, cancel_));
-      } else if (errno != EINTR) {
-        return Error::sys(errno, "recv");
-      }
-    }
+    GANTRY_TRY(const auto size,
+               sys::receive(socket_.get(), buffer, {.deadline = deadline, .cancel = cancel_}));
+    return std::string(buffer.data(), size);
   }
 
   bool is_idle() const override {
@@ -85,36 +54,24 @@ void notice_death(int socket) {
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
-Result<sys::UniqueFd> connect_to(const addrinfo& address, Deadline deadline, int cancel) {
-  sys::UniqueFd socket(::socket(
-      address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol));
-  if (!socket.valid()) return Error::sys(errno, "socket");
+Result<sys::UniqueFd> connect_to(const dns::IpAddress& ip, std::uint16_t port,
+                                 const sys::Patience& patience) {
+  const auto address = dns::socket_address(ip, port);
+  GANTRY_TRY(auto socket, sys::connect_stream(address.get(), address.size, patience));
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   notice_death(socket.get());
-  if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0) return socket;
-  if (errno != EINPROGRESS) return Error::sys(errno, "connect");
-  GANTRY_CHECK(wait_for(socket.get(), POLLOUT, deadline, cancel));
-  int error = 0;
-  socklen_t size = sizeof error;
-  ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error != 0) return Error::sys(error, "connect");
   return socket;
 }
 
-struct FreeAddresses {
-  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
-};
-
-Result<std::unique_ptr<addrinfo, FreeAddresses>> addresses_of(const Endpoint& endpoint) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  const int error =
-      ::getaddrinfo(endpoint.host.c_str(), fmt::to_string(endpoint.port).c_str(), &hints, &list);
-  if (error != 0)
-    return Error(Errc::NotFound, fmt::format("{}: {}", endpoint.host, ::gai_strerror(error)));
-  return std::unique_ptr<addrinfo, FreeAddresses>(list);
+// A name that is not found is Busy, as a server that refuses connections is: callers take NotFound
+// for the server's word that an object does not exist.
+Result<std::vector<dns::IpAddress>> server_addresses(std::string_view host,
+                                                     const sys::Patience& patience) {
+  GANTRY_TRY(const auto machine, sys::Host::at("/"));
+  auto found = dns::resolve(machine, host, patience);
+  if (found.ok() || found.error().code() != Errc::NotFound) return found;
+  return Error(Errc::Busy, found.error().cause()).advise(found.error().remedy());
 }
 
 }  // namespace
@@ -122,10 +79,11 @@ Result<std::unique_ptr<addrinfo, FreeAddresses>> addresses_of(const Endpoint& en
 Result<std::unique_ptr<Connection>> connect(const Endpoint& endpoint, Deadline deadline,
                                             int cancel) {
   const auto where = fmt::format("{}:{}", endpoint.host, endpoint.port);
-  GANTRY_TRY(const auto list, addresses_of(endpoint));
+  const sys::Patience patience{.deadline = deadline, .cancel = cancel};
+  GANTRY_TRY(const auto addresses, server_addresses(endpoint.host, patience));
   Error last(Errc::NotFound, "no address");
-  for (const auto* address = list.get(); address != nullptr; address = address->ai_next) {
-    auto socket = connect_to(*address, deadline, cancel);
+  for (const auto& address : addresses) {
+    auto socket = connect_to(address, endpoint.port, patience);
     if (!socket.ok()) {
       last = std::move(socket).error();
       continue;
