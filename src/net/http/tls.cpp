@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // TLS over memory buffers: OpenSSL never sees the socket, so deadlines and signals stay ours.
+#include "base/sys/host.hpp"
 #include "net/http/connection_internal.hpp"
 #include "net/http/openssl.hpp"
+#include "net/http/system_trust_internal.hpp"
 
 #include <arpa/inet.h>
 
@@ -16,19 +18,10 @@ namespace gantry::http {
 namespace {
 
 Status trust(SSL_CTX* context, const std::string& pem) {
-  if (pem.empty()) {
-    if (SSL_CTX_set_default_verify_paths(context) != 1)
-      return ssl_failure("the system's authorities");
-    return {};
-  }
-  const auto text = memory_buffer(pem);
-  int found = 0;
-  while (const auto certificate = read_certificate(text.get())) {
-    X509_STORE_add_cert(SSL_CTX_get_cert_store(context), certificate.get());
-    ++found;
-  }
-  if (found == 0) return Error(Errc::Invalid, "the certificate authority is no PEM certificate");
-  return {};
+  if (!pem.empty()) return trust_certificates(context, pem);
+  GANTRY_TRY(const auto host, sys::Host::at("/"));
+  GANTRY_TRY(const auto authorities, find_system_trust(host, trust_environment()));
+  return trust_system(context, host, authorities);
 }
 
 Status identify(SSL_CTX* context, const Tls& tls) {
