@@ -17,6 +17,15 @@ list(FILTER GANTRY_SIM_SHARED_SOURCES EXCLUDE REGEX "_test\\.cpp$")
 # Those of them that `gantry` needs, too.
 set(GANTRY_SIM_MACHINE_SOURCES gpu_schedule.cpp gpu_time.cpp gpu_time_file.cpp library_check.cpp usage.cpp usage_pid.cpp)
 
+# A test that the target loads where glibc is 2.17.
+function(gantry_sim_floor_test target)
+  if(GANTRY_TESTS)
+    add_test(NAME glibc_floor_${target}
+      COMMAND ${CMAKE_SOURCE_DIR}/tools/check_glibc_floor.py $<TARGET_FILE:${target}> 2.17 --no-libstdc++)
+    set_tests_properties(glibc_floor_${target} PROPERTIES LABELS unit)
+  endif()
+endfunction()
+
 # gantry_sim_library(TARGET FILE libx.so SONAME libx.so.1 EXPORTS "nvml*;..." SOURCES ...)
 #   Builds lib/gantry/sim/FILE, which `gantry sim create` copies and appends a machine to.
 function(gantry_sim_library target)
@@ -36,9 +45,5 @@ function(gantry_sim_library target)
     LINKER_LANGUAGE C PREFIX "" OUTPUT_NAME ${name} NO_SONAME ON LINK_DEPENDS ${map}
     LIBRARY_OUTPUT_DIRECTORY ${GANTRY_SIM_OUTPUT})
   install(FILES ${GANTRY_SIM_OUTPUT}/${L_FILE} DESTINATION lib/gantry/sim)
-  if(GANTRY_TESTS)
-    add_test(NAME glibc_floor_${target}
-      COMMAND ${CMAKE_SOURCE_DIR}/tools/check_glibc_floor.py $<TARGET_FILE:${target}> 2.17 --no-libstdc++)
-    set_tests_properties(glibc_floor_${target} PROPERTIES LABELS unit)
-  endif()
+  gantry_sim_floor_test(${target})
 endfunction()

@@ -21,7 +21,7 @@ FORBIDDEN = {
     "apps/gantry_runtime": {"driver", "nvml_child", "probe", "kube", "grpc", "http", "dns"},
 }
 # These load into other people's programs: libc, the vendor's ABI, and each other.
-FREE_OF_BASE = {"driver_sim", "libcuda", "libnvidia-ml", "nvidia-smi", "fence"}
+FREE_OF_BASE = {"driver_sim", "libcuda", "libnvidia-ml", "nvidia-smi", "mps_sim", "fence"}
 # Values in, values out: their code, tests aside, includes only from these modules, and no header that reads a machine.
 PURE = {
     "explain": {"admission", "core", "json", "model", "placement", "podspec", "topology", "yaml"},
@@ -71,6 +71,7 @@ def other_modules() -> list[Module]:
         Module("libnvidia-ml", "sim", sim / "libnvidia-ml", {"abi", "driver_sim"}),
         Module("libcuda", "sim", sim / "libcuda", {"abi", "driver_sim"}),
         Module("nvidia-smi", "sim", sim / "nvidia-smi", {"abi", "driver_sim"}),
+        Module("mps_sim", "sim", sim / "mps", {"driver_sim", "nvidia-smi"}),
         Module("machine", "sim", sim / "machine", {"abi", "core", "driver_sim", "libnvidia-ml", "loader", "model", "sys", "yaml"}),
     ]
 
@@ -189,7 +190,7 @@ def problems(order: list[str], modules: dict[str, Module]) -> list[str]:
 def picture(order: list[str], modules: dict[str, Module]) -> str:
     lines = ["```", " area        modules"]
     for area in [*order, "sim"]:
-        names = "  ".join(m.name.removeprefix("doctor_").replace("driver_sim", "driver") for m in modules.values() if m.area == area)
+        names = "  ".join(m.name.removeprefix("doctor_").removesuffix("_sim") for m in modules.values() if m.area == area)
         used = sorted({modules[d].area for m in modules.values() if m.area == area for d in m.deps if d in modules} - {area}, key=[*order, "sim"].index)
         wrapped = textwrap.wrap(names, 84, break_on_hyphens=False)
         lines.append(f" {area:<11} {wrapped[0]}")

@@ -247,7 +247,7 @@ TEST(Backend, MpsHasOneDaemonWithTheSharesLimits) {
   EXPECT_EQ(plan->resource, "blue");
   EXPECT_EQ(plan->thread_percentage, 30);
   ASSERT_EQ(plan->gpus.size(), 1U);
-  EXPECT_EQ(plan->gpus[0].index, 1);
+  EXPECT_EQ(plan->gpus[0].uuid, machine.gpus[1].uuid.text);
   EXPECT_EQ(plan->gpus[0].memory_mib, 25U << 10U);
   auto other = share;
   other.name = "red";
@@ -266,16 +266,16 @@ TEST(Backend, ThatIsNotHereSaysWhatItNeeds) {
   EXPECT_THAT(share.error().text(), HasSubstr("nvidia-cuda-mps-control"));
 }
 
-TEST(Backend, MpsIsNotOnASimulatedMachineAndNothingIsLeftOfTheAttempt) {
-  const test::Machine machine("h200");
+TEST(Backend, NothingIsLeftOfAnMpsShareWhoseDaemonDoesNotStart) {
+  test::Machine machine("h200");
+  machine.file("/usr/local/nvidia/bin/nvidia-cuda-mps-control", "not a program\n");
   for (const char* command : {"create", "run"}) {
     const auto run = test::run_cli({"gantry", "share", command, "--root", machine.root(),
                                     "--backend", "mps", "--memory", "1GiB", "blue"});
     EXPECT_EQ(run.status, 1);
-    EXPECT_THAT(run.err, AllOf(HasSubstr("the backend mps is not available"),
-                               HasSubstr("simulated"), HasSubstr("--backend fence")));
   }
-  EXPECT_FALSE(machine.host().exists("/run/gantry/mps"));
+  EXPECT_FALSE(machine.host().exists("/run/gantry/mps/blue"));
+  EXPECT_FALSE(machine.host().exists("/var/run/cdi/gantry-share.json"));
 }
 
 TEST(Backend, OfTheKernelIsReportedAsWhatItIs) {

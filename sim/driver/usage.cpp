@@ -26,8 +26,8 @@ constexpr unsigned kValueBits = 39;
 constexpr unsigned kFieldBits = 12;
 constexpr uint64_t kMaxValue = (1ULL << kValueBits) - 2;
 
-// Fields 0 and 1 identify the process; the others hold its bytes, one for each GPU and each compute
-// instance.
+// Fields 0 and 1 identify the process; then come its bytes, one field for each GPU and each compute
+// instance, and its MPS server.
 constexpr uint32_t kPidField = 0;
 constexpr uint32_t kNamespaceField = 1;
 constexpr uint32_t kFirstUse = 2;
@@ -35,7 +35,8 @@ constexpr uint32_t kGpus = 16;
 constexpr uint32_t kGis = 16;
 constexpr uint32_t kCis = 8;
 constexpr uint32_t kUsesPerGpu = 1 + kGis * kCis;
-static_assert(kFirstUse + kGpus * kUsesPerGpu < (1U << kFieldBits));
+constexpr uint32_t kMpsField = kFirstUse + kGpus * kUsesPerGpu;
+static_assert(kMpsField < (1U << kFieldBits));
 static_assert(GANTRY_SIM_SLOTS == 1U << (63 - kFieldBits - kValueBits));
 
 uint64_t offset_of(uint32_t slot, uint32_t field) {
@@ -219,6 +220,14 @@ uint64_t sum(gantry_sim_usage& usage, uint32_t gpu, int32_t gi, int32_t ci) {
   return total;
 }
 
+int join(gantry_sim_usage& usage, uint32_t mps_server) {
+  uint64_t& length = usage.length[kMpsField];
+  const uint64_t wanted = static_cast<uint64_t>(mps_server) + 1;
+  if (!set_value(usage.hold, usage.slot, kMpsField, length, wanted)) return -1;
+  length = wanted;
+  return 0;
+}
+
 int add_in_turn(gantry_sim_usage& usage, uint32_t gpu, int32_t gi, uint32_t field, uint64_t bytes,
                 uint64_t limit) {
   // Compute instances share the memory of their GPU instance.
@@ -297,6 +306,24 @@ uint64_t gantry_sim_usage_total(struct gantry_sim_usage* usage, uint32_t gpu, in
   return open_look(*usage) ? sum(*usage, gpu, gi_id, ci_id) : 0;
 }
 
+uint32_t gantry_sim_usage_serve(struct gantry_sim_usage* usage) {
+  if (usage == nullptr) return 0;
+  const MutexLock locked(usage->mutex);
+  if (!open_look(*usage) || !take_turn(usage->look)) return 0;
+  const bool taken = take_slot(*usage);
+  flock(usage->look, LOCK_UN);
+  return taken && join(*usage, usage->slot + 1) == 0 ? usage->slot + 1 : 0;
+}
+
+int gantry_sim_usage_join(struct gantry_sim_usage* usage, uint32_t mps_server) {
+  if (usage == nullptr) return -1;
+  const MutexLock locked(usage->mutex);
+  if (!open_look(*usage) || !take_turn(usage->look)) return -1;
+  const bool taken = take_slot(*usage);
+  flock(usage->look, LOCK_UN);
+  return taken ? join(*usage, mps_server) : -1;
+}
+
 size_t gantry_sim_usage_list(struct gantry_sim_usage* usage, uint32_t gpu,
                              struct gantry_sim_use* rows, size_t capacity) {
   if (usage == nullptr) return 0;
@@ -318,9 +345,12 @@ size_t gantry_sim_usage_list(struct gantry_sim_usage* usage, uint32_t gpu,
     auto who = [&](uint32_t, uint32_t field, uint64_t value) {
       if (field == kPidField) pid = value;
       if (field == kNamespaceField) space = value;
+      if (field == kMpsField) rows[i].mps_server = static_cast<uint32_t>(value);
     };
     const uint64_t start = offset_of(rows[i].slot, kPidField);
     walk(usage->look, start, start + (2ULL << kValueBits), who);
+    const uint64_t mps = offset_of(rows[i].slot, kMpsField);
+    walk(usage->look, mps, mps + (1ULL << kValueBits), who);
     rows[i].pid = pid_in_own_namespace(static_cast<int32_t>(pid), space);
   }
   return count;

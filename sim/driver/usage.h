@@ -28,6 +28,7 @@ struct gantry_sim_use {
   int32_t gi_id, ci_id; /* -1: whole GPU */
   int32_t pid;          /* in the reader's pid namespace; 0 if it is not visible here */
   uint64_t bytes;       /* context and allocations */
+  uint32_t mps_server;  /* of this MPS client; of a server itself: slot + 1; 0: no MPS */
 };
 
 struct gantry_sim_usage; /* one per library; opaque */
@@ -47,6 +48,12 @@ void gantry_sim_usage_sub(struct gantry_sim_usage* usage, uint32_t gpu, int32_t 
                           int32_t ci_id, uint64_t bytes);
 uint64_t gantry_sim_usage_total(struct gantry_sim_usage* usage, uint32_t gpu, int32_t gi_id,
                                 int32_t ci_id);
+
+/* Makes this process an MPS server. Returns the number by which its clients name it; 0 on failure.
+ */
+uint32_t gantry_sim_usage_serve(struct gantry_sim_usage* usage);
+/* Makes this process a client of that server. 0 = done, -1 = failed. */
+int gantry_sim_usage_join(struct gantry_sim_usage* usage, uint32_t mps_server);
 
 /* The use of one GPU by all processes, at most `capacity` rows; returns their number. */
 size_t gantry_sim_usage_list(struct gantry_sim_usage* usage, uint32_t gpu,

@@ -126,6 +126,23 @@ TEST_F(Usage, OfInstancesIsKeptApartAndCountsForTheirGpu) {
   EXPECT_EQ(gantry_sim_usage_add(usage, 1, 99, 0, 1, 100), -2) << "no card has such an instance";
 }
 
+TEST_F(Usage, KnowsWhoIsAnMpsServerAndWhoIsItsClient) {
+  gantry_sim_usage* ordinary = open();
+  gantry_sim_usage* server = open();
+  gantry_sim_usage* client = open();
+  EXPECT_EQ(gantry_sim_usage_add(ordinary, 0, -1, -1, 1, kNoLimit), 0);
+  const auto number = gantry_sim_usage_serve(server);
+  ASSERT_NE(number, 0U);
+  EXPECT_EQ(gantry_sim_usage_add(server, 0, -1, -1, 2, kNoLimit), 0);
+  EXPECT_EQ(gantry_sim_usage_join(client, number), 0);
+  EXPECT_EQ(gantry_sim_usage_add(client, 0, -1, -1, 3, kNoLimit), 0);
+  for (const auto& row : list(ordinary)) {
+    EXPECT_EQ(row.mps_server, row.bytes == 1 ? 0U : number) << row.bytes;
+    EXPECT_EQ(row.mps_server == row.slot + 1, row.bytes == 2);
+  }
+  EXPECT_EQ(gantry_sim_usage_total(ordinary, 0, -1, -1), 6U);
+}
+
 TEST_F(Usage, TwoDescriptorsInOneProcessAreTwoHolders) {
   gantry_sim_usage* first = open();
   gantry_sim_usage* second = open();

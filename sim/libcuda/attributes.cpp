@@ -2,6 +2,7 @@
 #include "sim/libcuda/attributes.hpp"
 
 #include "sim/libcuda/entries.hpp"
+#include "sim/libcuda/mps.hpp"
 
 #include <limits.h>
 
@@ -137,6 +138,7 @@ bool card_attribute(const Device& device, CUdevice_attribute which, int& value) 
     case A(GLOBAL_MEMORY_BUS_WIDTH): value = static_cast<int>(card.memory_bus_bits); return true;
     case A(L2_CACHE_SIZE): value = static_cast<int>(card.l2_cache_bytes); return true;
     case A(MULTIPROCESSOR_COUNT): value = static_cast<int>(device.multiprocessors); return true;
+    case A(MPS_ENABLED): value = is_mps_client() ? 1 : 0; return true;
     case A(COMPUTE_CAPABILITY_MAJOR): value = static_cast<int>(card.cc_major); return true;
     case A(COMPUTE_CAPABILITY_MINOR): value = static_cast<int>(card.cc_minor); return true;
     case A(COMPUTE_MODE): value = static_cast<int>(compute_mode_of(device)); return true;

@@ -8,6 +8,7 @@
 #include "sim/libcuda/host_work.hpp"
 #include "sim/libcuda/memory.hpp"
 #include "sim/libcuda/modules.hpp"
+#include "sim/libcuda/mps.hpp"
 #include "sim/libcuda/pools.hpp"
 
 #include <sys/syscall.h>
@@ -30,17 +31,8 @@ Stream* per_thread_stream(Context& context) {
   return stream;
 }
 
-// In exclusive mode one process has the GPU to itself.
-CUresult may_use(const Device& device) {
-  const uint32_t mode = compute_mode_of(device);
-  if (mode == CU_COMPUTEMODE_PROHIBITED) return CUDA_ERROR_UNKNOWN;
-  if (mode != CU_COMPUTEMODE_EXCLUSIVE_PROCESS) return CUDA_SUCCESS;
-  gantry_sim_use rows[64];
-  const size_t count = gantry_sim_usage_list(driver.usage, device.gpu, rows, 64);
-  for (size_t i = 0; i < count && i < 64; ++i) {
-    if (rows[i].pid != getpid()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  }
-  return CUDA_SUCCESS;
+bool shares_server(const gantry_sim_use& use) {
+  return driver.mps.server != 0 && use.mps_server == driver.mps.server;
 }
 
 void set_limits(Context& context) {
@@ -102,6 +94,18 @@ CUresult working_stream(CUstream handle, Stream*& stream) {
   return device_failure(*stream->context->device);
 }
 
+CUresult may_use(const Device& device) {
+  const uint32_t mode = compute_mode_of(device);
+  if (mode == CU_COMPUTEMODE_PROHIBITED) return CUDA_ERROR_UNKNOWN;
+  if (mode != CU_COMPUTEMODE_EXCLUSIVE_PROCESS) return CUDA_SUCCESS;
+  gantry_sim_use rows[64];
+  const size_t count = gantry_sim_usage_list(driver.usage, device.gpu, rows, 64);
+  for (size_t i = 0; i < count && i < 64; ++i) {
+    if (rows[i].pid != getpid() && !shares_server(rows[i])) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  }
+  return CUDA_SUCCESS;
+}
+
 CUresult create_context(Device& device, unsigned int flags, Context*& context) {
   if (driver.sticky != CUDA_SUCCESS) return driver.sticky;
   if (const CUresult result = device_failure(device); result != CUDA_SUCCESS) {
@@ -124,6 +128,7 @@ CUresult create_context(Device& device, unsigned int flags, Context*& context) {
   context->legacy.kind = Kind::Stream;
   context->legacy.context = context;
   set_limits(*context);
+  tell_mps_device(device);
   return CUDA_SUCCESS;
 }
 

@@ -21,6 +21,10 @@ Stream* stream_in(Context& context, CUstream handle);
 // The same for a call: the context is that of the stream if the handle has one.
 CUresult working_stream(CUstream handle, Stream*& stream);
 
+// The error if the compute mode keeps this process from the device. In exclusive mode one process
+// has it to itself: any process, or an MPS server with its clients.
+CUresult may_use(const Device& device);
+
 CUresult create_context(Device& device, unsigned int flags, Context*& context);
 void destroy_context(Context& context);
 

@@ -3,6 +3,7 @@
 #include "sim/libcuda/attributes.hpp"
 #include "sim/libcuda/driver.hpp"
 #include "sim/libcuda/entries.hpp"
+#include "sim/libcuda/mps.hpp"
 
 #include <limits.h>
 #include <stdio.h>
@@ -197,7 +198,7 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute which, CUdevi
 CUresult cuDeviceGetExecAffinitySupport(int* value, CUexecAffinityType type, CUdevice dev) {
   if (value == nullptr || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_INVALID_VALUE;
   if (device_at(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-  *value = 0;
+  *value = is_mps_client() ? 1 : 0;
   return CUDA_SUCCESS;
 }
 

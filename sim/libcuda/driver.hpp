@@ -23,6 +23,8 @@ struct Device {
   const gantry_sim_gpu* card;
   uint32_t multiprocessors;
   uint64_t total_bytes;
+  uint64_t limit_bytes;  // of this process under MPS; 0: none
+  uint64_t held_bytes;   // by this process
   char name[160];
   CUuuid uuid, gpu_uuid;  // differ for MIG
   Context* primary;
@@ -40,6 +42,13 @@ inline uint32_t compute_mode_of(const Device& device) {
   return now.compute_mode;
 }
 
+// This process as a client of the MPS daemon, or as its server.
+struct Mps {
+  bool serves = false;
+  int daemon = -1;      // the connection of a client
+  uint32_t server = 0;  // as the accounting numbers it; 0: no MPS
+};
+
 struct Driver {
   Lock lock;
   uint32_t initialised = 0;        // cuInit succeeded
@@ -51,6 +60,7 @@ struct Driver {
   int device_count = 0;
   Device device[GANTRY_SIM_MAX_GPUS] = {};
   uint64_t next_id = 0;  // of contexts, streams, buffers
+  Mps mps;
 };
 extern Driver driver;
 
@@ -96,7 +106,8 @@ CUresult device_failure(const Device& device);
 // CUDA_ERROR_OUT_OF_MEMORY if it does not fit.
 CUresult charge(Device& device, uint64_t bytes);
 void uncharge(Device& device, uint64_t bytes);
-uint64_t bytes_in_use(const Device& device);
+// What the process may still take of it.
+uint64_t free_bytes(const Device& device);
 
 uint64_t context_bytes(const Device& device);
 

@@ -41,9 +41,8 @@ CUresult memory_information(uint64_t& free, uint64_t& total) {
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   const Device& device = *context->device;
   if (const CUresult trouble = device_failure(device); trouble != CUDA_SUCCESS) return trouble;
-  const uint64_t used = bytes_in_use(device);
   total = device.total_bytes;
-  free = used < total ? total - used : 0;
+  free = free_bytes(device);
   return CUDA_SUCCESS;
 }
 

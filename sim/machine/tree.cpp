@@ -86,7 +86,9 @@ Result<SimulatedFiles> read_simulated(const std::string& directory) {
   if (directory.empty()) return files;
   GANTRY_TRY(files.cuda, read_library(directory, "libcuda.so"));
   GANTRY_TRY(files.nvml, read_library(directory, "libnvidia-ml.so"));
-  GANTRY_TRY(files.smi, read_library(directory, "nvidia-smi"));
+  for (const auto* name : {"nvidia-smi", "nvidia-cuda-mps-control", "nvidia-cuda-mps-server"}) {
+    GANTRY_TRY(files.programs[name], read_library(directory, name));
+  }
   return files;
 }
 

@@ -168,8 +168,8 @@ void write_libraries(TreeWriter& out, const Machine& m, const gantry_sim_image& 
 void write_programs(TreeWriter& out, const Machine& m, const SimulatedFiles& files) {
   for (const auto& name : m.driver.binaries) {
     const auto path = fmt::format("{}/{}", m.driver.binary_directory, name);
-    if (name == "nvidia-smi" && !files.smi.empty()) {
-      out.file(path, files.smi, 0755);
+    if (const auto ours = files.programs.find(name); ours != files.programs.end()) {
+      out.file(path, ours->second, 0755);
     } else if (name == "nvidia-bug-report.sh") {
       out.file(path, "#!/bin/sh\necho 'nvidia-bug-report.sh: simulated'\n", 0755);
     } else {

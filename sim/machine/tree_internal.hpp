@@ -6,14 +6,16 @@
 #include "sim/machine/machine.hpp"
 #include "sim/machine/tree_writer.hpp"
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace gantry::sim {
 
-struct SimulatedFiles {  // contents of the simulated libraries and nvidia-smi
-  std::string cuda, nvml, smi;
+struct SimulatedFiles {
+  std::string cuda, nvml;                       // contents of the simulated libraries
+  std::map<std::string, std::string> programs;  // and of the programs, by name
 };
 
 void write_proc(TreeWriter& out, const Machine& machine);

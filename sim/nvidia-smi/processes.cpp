@@ -60,6 +60,7 @@ void read_processes(const Gpu& gpu, Contexts which, Processes& out) {
       !list(nvml.nvmlDeviceGetComputeRunningProcesses_v2, gpu, "C", out)) {
     list_old(gpu, out);
   }
+  list(nvml.nvmlDeviceGetMPSComputeRunningProcesses_v3, gpu, "M+C", out);
   if (which == Contexts::All) list(nvml.nvmlDeviceGetGraphicsRunningProcesses_v3, gpu, "G", out);
 }
 

@@ -22,7 +22,8 @@ namespace {
 
 std::string libraries() {
   std::error_code ignored;
-  for (const auto* name : {"libcuda.so", "libnvidia-ml.so", "nvidia-smi"}) {
+  for (const auto* name : {"libcuda.so", "libnvidia-ml.so", "nvidia-smi", "nvidia-cuda-mps-control",
+                           "nvidia-cuda-mps-server"}) {
     if (!fs::exists(fs::path(built("lib/gantry/sim")) / name, ignored)) return "";
   }
   return built("lib/gantry/sim");

@@ -171,7 +171,7 @@ class AllocatorBuilder {
                                     .why = "Vulkan's configuration"});
     if (options_.gke_config.sharing != options::SharingKind::Mps) return;
     made_.mps_clients_ = static_cast<std::uint64_t>(options_.gke_config.clients_per_gpu);
-    made_.common_.mounts.push_back({.host_path = "/tmp/nvidia-mps",
+    made_.common_.mounts.push_back({.host_path = plan_.engine_root + "/tmp/nvidia-mps",
                                     .container_path = "/tmp/nvidia-mps",
                                     .options = writable_mount,
                                     .why = "the MPS daemon"});

@@ -52,21 +52,16 @@ BackendInfo fence_facts(const model::Inventory& machine) {
 
 BackendInfo mps_facts(const sys::Host& host) {
   const auto control = mps::ControlDaemon::find(host, "/run/gantry/mps", mps::RunMode::Direct);
-  const bool hollow = control.ok() && control->is_stub();
   std::string why = control.ok() ? "nvidia-cuda-mps-control is installed" : control.error().text();
-  if (hollow)
-    why =
-        "nvidia-cuda-mps-control is the empty program of a simulated machine, so there is no MPS "
-        "server; use --backend fence";
   return {.name = "mps",
           .sentence = "NVIDIA's Multi-Process Service: its server enforces the limits",
-          .here = control.ok() && !hollow,
+          .here = control.ok(),
           .why = std::move(why),
           .guarantees = {
               {"memory", kAccident, "yes",
                "the server refuses; the limit is per process, not for all together"},
               {"memory", kOrdinary, "in part",
-               "context memory does not count, and cuMemGetInfo shows the whole GPU"},
+               "the total stays the whole GPU's; only the free memory shows the limit"},
               {"memory", kHostile, "in part",
                "the server enforces it, and no other process gets the GPU; more processes get more "
                "memory"},

@@ -44,8 +44,7 @@ Result<mps::DaemonPlan> mps_plan(const policy::Share& share, const model::Invent
   for (const auto& uuid : share.gpus) {
     GANTRY_TRY(const auto device, plan::select_one(machine, uuid.text));
     const auto bytes = share.memory ? share.memory->on(device.gpu->memory_bytes.value_or(0)) : 0;
-    plan.gpus.push_back(
-        {.uuid = uuid.text, .index = device.gpu->index, .memory_mib = bytes >> 20U});
+    plan.gpus.push_back({.uuid = uuid.text, .memory_mib = bytes >> 20U});
   }
   if (share.time_policy.percent != 0)
     plan.thread_percentage = static_cast<int>(share.time_policy.percent);

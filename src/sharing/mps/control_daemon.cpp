@@ -4,6 +4,7 @@
 #include "base/core/text.hpp"
 #include "base/sys/child.hpp"
 #include "base/sys/replace_file.hpp"
+#include "gpu/driver/root.hpp"
 
 #include <sched.h>
 #include <sys/mount.h>
@@ -63,6 +64,13 @@ std::string ControlDaemon::daemon_path(const std::string& path) const {
   return run_mode_ == RunMode::Direct ? host_->outside(path) : path;
 }
 
+std::string ControlDaemon::library_path() const {
+  std::vector<std::string> paths;
+  for (const auto& directory : driver::find_root(*host_).directories)
+    paths.push_back(daemon_path(directory.path));
+  return fmt::format("{}", fmt::join(paths, ":"));
+}
+
 std::string ControlDaemon::resource_path(const std::string& resource, std::string_view name) const {
   return fmt::format("{}/{}/{}", mps_root_, resource, name);
 }
@@ -74,8 +82,8 @@ Status ControlDaemon::make_directories(const std::string& resource) const {
 }
 
 Result<std::string> ControlDaemon::run(const std::vector<std::string>& argv,
-                                       const std::string& resource,
-                                       const std::string& input) const {
+                                       const std::string& resource, const std::string& input,
+                                       const std::vector<std::string>& environment) const {
   const auto shm = host_->outside(mps_root_ + "/shm");
   const bool change_root = run_mode_ == RunMode::Chroot && !host_->is_live();
   const std::string root = change_root ? host_->root() : "";
@@ -86,9 +94,11 @@ Result<std::string> ControlDaemon::run(const std::vector<std::string>& argv,
       .deadline = kDeadline,
       .input = input,
       .environment = {"PATH=/usr/local/nvidia/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                      "LD_LIBRARY_PATH=" + library_path_,
                       "CUDA_MPS_PIPE_DIRECTORY=" + daemon_path(resource_path(resource, "pipe")),
                       "CUDA_MPS_LOG_DIRECTORY=" + daemon_path(resource_path(resource, "log"))},
       .before = [&] { return move_in(shm.c_str(), own_shm.c_str(), root.c_str()); }};
+  options.environment.insert(options.environment.end(), environment.begin(), environment.end());
   GANTRY_TRY(auto done, sys::run_command(words, options));
   if (done.status == 0) return std::move(done.output);
   return Error(Errc::Internal, fmt::format("{} ended with status {}: {}", fmt::join(argv, " "),
@@ -114,12 +124,23 @@ Status ControlDaemon::set_compute_mode(const DaemonPlan& plan, std::string_view 
   return {};
 }
 
+// Only the GPUs of the resource: a server takes a context on every GPU that it sees, which fails on
+// one that belongs to another daemon's server.
+Status ControlDaemon::start_daemon(const DaemonPlan& plan) const {
+  std::vector<std::string> uuids;
+  for (const auto& gpu : plan.gpus) uuids.push_back(gpu.uuid);
+  GANTRY_TRY(const auto said, run({std::string(kControlProgram), "-d"}, plan.resource, "",
+                                  {fmt::format("CUDA_VISIBLE_DEVICES={}", fmt::join(uuids, ","))})
+                                  .in("starting the MPS daemon"));
+  return {};
+}
+
 Status ControlDaemon::set_limits(const DaemonPlan& plan) const {
-  for (const auto& gpu : plan.gpus) {
-    if (gpu.memory_mib == 0) continue;
+  for (std::size_t i = 0; i < plan.gpus.size(); ++i) {
+    if (plan.gpus[i].memory_mib == 0) continue;
     GANTRY_TRY(const auto said,
                send_command(plan.resource, fmt::format("set_default_device_pinned_mem_limit {} {}M",
-                                                       gpu.index, gpu.memory_mib)));
+                                                       i, plan.gpus[i].memory_mib)));
   }
   GANTRY_TRY(const auto said,
              send_command(plan.resource, fmt::format("set_default_active_thread_percentage {}",
@@ -130,11 +151,7 @@ Status ControlDaemon::set_limits(const DaemonPlan& plan) const {
 Status ControlDaemon::start(const DaemonPlan& plan) const {
   GANTRY_CHECK(make_directories(plan.resource).in(plan.resource));
   GANTRY_CHECK(set_compute_mode(plan, "EXCLUSIVE_PROCESS").in(plan.resource));
-  if (!check(plan.resource).ok()) {
-    GANTRY_TRY(const auto said, run({std::string(kControlProgram), "-d"}, plan.resource, "")
-                                    .in("starting the MPS daemon")
-                                    .in(plan.resource));
-  }
+  if (!check(plan.resource).ok()) GANTRY_CHECK(start_daemon(plan).in(plan.resource));
   GANTRY_CHECK(set_limits(plan).in(plan.resource));
   GANTRY_CHECK(check(plan.resource).in(plan.resource));
   return sys::replace_file(host_->outside(resource_path(plan.resource, ".started")), "", 0644,
@@ -152,13 +169,6 @@ void ControlDaemon::clear(const DaemonPlan& plan) const {
   (void)set_compute_mode(plan, "DEFAULT").ok();
   std::error_code ignored;
   std::filesystem::remove_all(host_->outside(resource_path(plan.resource, "")), ignored);
-}
-
-bool ControlDaemon::is_stub() const {
-  constexpr std::size_t kLeast = 1024;  // no real program is this small; a script may be
-  const auto bytes = host_->read(fmt::format("{}/{}", directory_, kControlProgram), kLeast);
-  return bytes.ok() && (bytes->empty() || bytes->starts_with("\x7f"
-                                                             "ELF"));
 }
 
 Status ControlDaemon::set_ready(bool ready) const {

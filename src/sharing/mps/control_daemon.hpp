@@ -32,8 +32,6 @@ class ControlDaemon {
   Status stop(const DaemonPlan& plan) const;
   // Cleans up after a failed start or a daemon that is gone.
   void clear(const DaemonPlan& plan) const;
-  // True if the program is an empty file, as on simulated machines.
-  bool is_stub() const;
   // Records whether every daemon runs; the probes of NVIDIA's manifests check this.
   Status set_ready(bool ready) const;
 
@@ -42,21 +40,30 @@ class ControlDaemon {
       : host_(&host),
         mps_root_(std::move(mps_root)),
         directory_(std::move(directory)),
-        run_mode_(enter) {}
+        run_mode_(enter),
+        library_path_(library_path()) {}
+
+  // The driver's directories as the programs need them in LD_LIBRARY_PATH: the loader's cache may
+  // lack them, and another machine's cache is in use for the programs of a simulated one.
+  std::string library_path() const;
 
   std::string daemon_path(const std::string& path) const;  // in the daemon's view
   std::string resource_path(const std::string& resource, std::string_view name) const;
   Status make_directories(const std::string& resource) const;
+  Status start_daemon(const DaemonPlan& plan) const;
   Status set_limits(const DaemonPlan& plan) const;
   Status set_compute_mode(const DaemonPlan& plan, std::string_view mode) const;
   Result<std::string> send_command(const std::string& resource, const std::string& command) const;
+  // `environment`: in addition to what every program gets.
   Result<std::string> run(const std::vector<std::string>& argv, const std::string& resource,
-                          const std::string& input) const;
+                          const std::string& input,
+                          const std::vector<std::string>& environment = {}) const;
 
   const sys::Host* host_;
   std::string mps_root_;
   std::string directory_;  // of the programs on the machine
   RunMode run_mode_;
+  std::string library_path_;
 };
 
 }  // namespace gantry::mps

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 constexpr std::string_view kStandIn = R"sh(#!/bin/sh
 pipe=$CUDA_MPS_PIPE_DIRECTORY
 told=$pipe/../told
-if [ "$1" = -d ]; then : > "$pipe/up"; echo daemon >> "$told"; exit 0; fi
+if [ "$1" = -d ]; then : > "$pipe/up"; echo "daemon $CUDA_VISIBLE_DEVICES" >> "$told"; exit 0; fi
 read -r line
 [ -e "$pipe/up" ] || { echo "Cannot find MPS control daemon process"; exit 1; }
 [ "$line" != quit ] || rm "$pipe/up"
@@ -59,7 +59,7 @@ class MpsControl : public testing::Test {
   sys::Host host_ = *sys::Host::at(root_);
   std::string place_ = "/run/nvidia/mps/nvidia.com/gpu/";
   DaemonPlan plan_{.resource = "nvidia.com/gpu",
-                   .gpus = {{"GPU-a", 0, 4096}, {"GPU-b", 1, 2048}},
+                   .gpus = {{"GPU-a", 4096}, {"GPU-b", 2048}},
                    .thread_percentage = 25};
 };
 
@@ -69,7 +69,7 @@ TEST_F(MpsControl, StartsADaemonWithItsLimits) {
   EXPECT_EQ(told(),
             "smi -i GPU-a -c EXCLUSIVE_PROCESS\n"
             "smi -i GPU-b -c EXCLUSIVE_PROCESS\n"
-            "daemon\n"
+            "daemon GPU-a,GPU-b\n"
             "set_default_device_pinned_mem_limit 0 4096M\n"
             "set_default_device_pinned_mem_limit 1 2048M\n"
             "set_default_active_thread_percentage 25\n"

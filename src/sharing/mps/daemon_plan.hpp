@@ -16,15 +16,14 @@ namespace gantry::mps {
 
 struct GpuLimit {
   std::string uuid;
-  int index = 0;
   std::uint64_t memory_mib = 0;  // of one client; 0: unknown, no limit
   bool operator==(const GpuLimit&) const = default;
 };
 
 // One daemon for each resource, as NVIDIA's daemon does it.
 struct DaemonPlan {
-  std::string resource;  // "nvidia.com/gpu"
-  std::vector<GpuLimit> gpus;
+  std::string resource;         // "nvidia.com/gpu"
+  std::vector<GpuLimit> gpus;   // the daemon and its clients number them in this order
   int thread_percentage = 100;  // of one client
   bool operator==(const DaemonPlan&) const = default;
 };
