@@ -3,9 +3,8 @@
 
 #include "base/core/printable.hpp"
 #include "base/sys/shell_command.hpp"
-#include "container/driver_dir/current.hpp"
-#include "container/plan/capabilities.hpp"
 #include "container/publish/refresh.hpp"
+#include "gantry/cdi_options.hpp"
 #include "gpu/probe/snapshot.hpp"
 #include "node/owner_lease/lease_socket.hpp"
 #include "node/owner_lease/protocol.hpp"
@@ -19,14 +18,20 @@ bool agent_runs(const sys::Host& host) {
   return owner_lease::connect(host.outside(owner_lease::kOwnerSocket)).ok();
 }
 
+// As `gantry cdi refresh` does without options.
+Status refresh_by_default(const Context& context) {
+  GANTRY_TRY(const auto machine, open_machine(SpecFlags{}, context));
+  publish::RefreshOptions options;
+  GANTRY_TRY(options.spec, spec_options(SpecFlags{}, machine));
+  GANTRY_TRY(const auto done, publish::refresh(machine.host, options));
+  return {};
+}
+
 }  // namespace
 
 void refresh_cdi(const sys::Host& host, const Context& context) {
   if (!host.exists(probe::kInventoryPath) || agent_runs(host)) return;
-  publish::RefreshOptions options;
-  options.spec.capabilities = plan::specification_capabilities();
-  options.spec.plan.engine_root = driver_dir::simulated_engine_root(host);
-  const auto done = publish::refresh(host, options);
+  const auto done = refresh_by_default(context);
   // Without a GPU there is no specification. The old one names nodes that no GPU has.
   if (done.ok() || done.error().code() == Errc::NotFound) return;
   print_note(fmt::format("the CDI specification may name the wrong devices until it is made again "

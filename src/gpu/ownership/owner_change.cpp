@@ -104,7 +104,8 @@ Status settle_change(const sys::Host& host, const OwnerIntent& intent, ActOutcom
 }
 
 Status change_owner(const sys::Host& host, const OwnerChange& change, const GpuUsage& usage,
-                    const std::function<Status()>& act, const AtStep& at) {
+                    const std::function<Status()>& act, const SettleChange& settle,
+                    const AtStep& at) {
   GANTRY_TRY(const auto lock, ChangeLock::take(host, change.gpu));
   at(ChangeStep::Locked);
   const auto intent = intent_of(change);
@@ -113,7 +114,8 @@ Status change_owner(const sys::Host& host, const OwnerChange& change, const GpuU
   auto acted = act();
   at(ChangeStep::Acted);
   const auto outcome = outcome_of(acted);
-  const auto settled = while_busy([&] { return settle_change(host, intent, outcome); });
+  const auto settled = while_busy(
+      [&] { return settle ? settle(intent, outcome) : settle_change(host, intent, outcome); });
   at(ChangeStep::Settled);
   if (!acted.ok()) return acted;  // the first cause; an intent that stays is told by doctor
   if (!settled.ok()) return not_recorded(intent, settled.error());
@@ -121,8 +123,8 @@ Status change_owner(const sys::Host& host, const OwnerChange& change, const GpuU
 }
 
 Status change_owner(const sys::Host& host, const OwnerChange& change, const GpuUsage& usage,
-                    const std::function<Status()>& act) {
-  return change_owner(host, change, usage, act, [](ChangeStep) {});
+                    const std::function<Status()>& act, const SettleChange& settle) {
+  return change_owner(host, change, usage, act, settle, [](ChangeStep) {});
 }
 
 std::vector<OwnerIntent> changes_under_way(const sys::Host& host) {

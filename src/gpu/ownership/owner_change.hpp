@@ -52,9 +52,11 @@ ActOutcome outcome_of(const Status& act);
 // owner that the ledger has, which takes it back. The act must be able to start from any state in
 // between.
 //
-// Busy if an agent runs: it has the ledger.
+// Busy if an agent runs: it has the ledger. `settle` does step 4 in its own way; an agent may have
+// started during the act.
+using SettleChange = std::function<Status(const OwnerIntent& intent, ActOutcome outcome)>;
 Status change_owner(const sys::Host& host, const OwnerChange& change, const GpuUsage& usage,
-                    const std::function<Status()>& act);
+                    const std::function<Status()>& act, const SettleChange& settle = {});
 
 // The intent of a change that begins now in this process.
 OwnerIntent intent_of(const OwnerChange& change);

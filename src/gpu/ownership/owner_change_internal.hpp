@@ -12,6 +12,7 @@ enum class ChangeStep : std::uint8_t { Locked, Adopted, IntentWritten, Acted, Se
 using AtStep = std::function<void(ChangeStep step)>;
 
 Status change_owner(const sys::Host& host, const OwnerChange& change, const GpuUsage& usage,
-                    const std::function<Status()>& act, const AtStep& at);
+                    const std::function<Status()>& act, const SettleChange& settle,
+                    const AtStep& at);
 
 }  // namespace gantry::ownership

@@ -212,7 +212,7 @@ void run_killed(ChangedMachine& machine, const OwnerChange& change, ChangeStep k
       }
       return machine.bind(change.to == Owner::Vm ? "vfio-pci" : "nvidia");
     };
-    (void)change_owner(machine.host, change, not_in_use, act, [&](ChangeStep step) {
+    (void)change_owner(machine.host, change, not_in_use, act, {}, [&](ChangeStep step) {
       if (step == kill_at) ::kill(::getpid(), SIGKILL);
     });
     ::_exit(1);

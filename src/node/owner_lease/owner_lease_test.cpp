@@ -316,6 +316,17 @@ TEST_F(OwnerLease, WithoutAnAgentUsersAreCountedAgainAfterTheIntent) {
   EXPECT_THAT(state().intents, IsEmpty());
 }
 
+TEST_F(OwnerLease, AnAgentThatStartsDuringTheActRecordsTheResult) {
+  std::unique_ptr<TestAgent> agent;
+  const auto status = change(to_vm, [&]() -> Status {
+    agent = std::make_unique<TestAgent>(host_);
+    return {};
+  });
+  ASSERT_TRUE(status.ok()) << status.error().text();
+  EXPECT_EQ(owner(), Owner::Vm);
+  EXPECT_THAT(state().intents, IsEmpty());
+}
+
 const model::PciAddress second_gpu{.bus = 0x86};
 
 std::vector<ownership::OwnerChange> both_to_vm() {

@@ -114,7 +114,7 @@ Status settle_with_agent(int socket, const OwnerIntent& intent, ActOutcome outco
   return Error(reply.code, std::move(reply.text));
 }
 
-// The agent that granted the lease is gone: its successor has the ledger, or none has.
+// No agent granted the lease, or that agent is gone: another one has the ledger, or none has.
 Status settle_elsewhere(const sys::Host& host, const OwnerIntent& intent, ActOutcome outcome) {
   for (const auto until = Clock::now() + kSettleWithin;;) {
     auto settled = ownership::settle_change(host, intent, outcome);
@@ -247,12 +247,17 @@ Status with_ownership(const sys::Host& host, const ownership::OwnerChange& chang
   if (agent.error().code() != Errc::NotFound)
     return Error(agent.error()).in("asking the agent for the GPU");
   GANTRY_TRY(const auto usage, wait_for_users(host, change, options));
-  return ownership::change_owner(host, change, usage, [&]() -> Status {
+  const auto act_if_unused = [&]() -> Status {
     auto once = options;
     once.wait = 0ms;
     const auto unused = wait_for_processes(host, change, once);
     return unused.ok() ? act_quietly(host, change.gpu, act) : not_acted(unused.error());
-  });
+  };
+  // An agent that started meanwhile has the ledger.
+  return ownership::change_owner(host, change, usage, act_if_unused,
+                                 [&](const OwnerIntent& intent, ActOutcome outcome) {
+                                   return settle_elsewhere(host, intent, outcome);
+                                 });
 }
 
 }  // namespace gantry::owner_lease
