@@ -18,7 +18,7 @@ start_agent() {
 
 check "the driver can be silent" put $parameters/silent 1
 check "info gives up on it" says "did not return within" timeout 60 gantry info --no-nvml
-check "info names all GPUs" test "$(timeout 60 gantry info --no-nvml --json | grep -c '"index"')" -ge 5
+check "info names all GPUs" test "$(timeout 60 gantry info --no-nvml --json 2>/dev/null | grep -c '"index"')" -ge 5
 check "a reset by address is refused" refuses "the driver does not answer" timeout 60 gantry gpu reset $a10
 check "a reset by index is refused" refuses "the driver does not answer" timeout 60 gantry gpu reset 0
 check "vgpu list answers" timeout 60 gantry vgpu list
