@@ -34,6 +34,8 @@ std::vector<std::string> cuda_directories(const RootFiles& files, std::span<cons
                             "/usr/local/cuda/targets/sbsa-linux/lib", "/opt/conda/lib"})
     directories.emplace_back(usual);
   for (const auto& place : python_directories) {
+    // conda has them in the environment's lib: /opt/conda/envs/a/lib/python3.11/site-packages.
+    directories.emplace_back(parent_directory(parent_directory(place)));
     directories.push_back(place + "/torch/lib");
     // One directory for each package: nvidia/cublas/lib; nvidia/cu13/lib has all of CUDA 13.
     for (const auto& package : files.list(place + "/nvidia"))

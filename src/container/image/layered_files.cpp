@@ -41,7 +41,9 @@ std::optional<std::string> LayeredFiles::real_path(std::string_view path) const 
       here.resize(std::min(here.rfind('/'), here.size()));
       continue;
     }
-    auto next = here + '/' + part;
+    auto next = here;
+    next += '/';
+    next += part;
     const auto found = files_.find(next);
     if (found == files_.end() || found->second.kind != MemberKind::Symlink) {
       here = std::move(next);
@@ -81,7 +83,7 @@ void LayeredFiles::remove(std::string_view real) {
 }
 
 // What a layer removes concerns the layers below it only, so it comes first.
-void LayeredFiles::apply(Layer layer) {
+void LayeredFiles::apply(Layer&& layer) {
   for (const auto& directory : layer.opaque) {
     if (const auto real = real_path(directory)) remove_below(*real);
   }

@@ -10,7 +10,7 @@ namespace gantry::image {
 class LayeredFiles : public RootFiles {
  public:
   // From the lowest layer to the highest.
-  void apply(Layer layer);
+  void apply(Layer&& layer);
 
   bool exists(std::string_view path) const override;
   std::optional<std::uint64_t> size(std::string_view path) const override;

@@ -58,7 +58,7 @@ Listing listing(std::string_view bytes, const ReadLimits& limits = {}) {
 std::string pax(std::string_view key, std::string_view value) {
   const auto rest = fmt::format(" {}={}\n", key, value);
   for (auto length = rest.size();; ++length) {
-    const auto record = fmt::format("{}{}", length, rest);
+    auto record = fmt::format("{}{}", length, rest);
     if (record.size() == length) return record;
   }
 }

@@ -167,6 +167,15 @@ TEST_F(WhyImageTest, LibrariesThatAreMissing) {
   EXPECT_THAT(first_failed().remedy, HasSubstr("without --no-deps"));
 }
 
+TEST_F(WhyImageTest, LibrariesOfACondaEnvironmentAreFound) {
+  root_.remove(in_site("nvidia/cudnn/lib/libcudnn.so.9"));
+  root_.directory("opt/conda/envs/a/lib/python3.11/site-packages");
+  root_.file("opt/conda/envs/a/lib/libcudnn.so.9");
+  EXPECT_EQ(first_failed().id, "image.libraries");
+  config_.env = {"PATH=/opt/conda/envs/a/bin:/usr/bin"};
+  EXPECT_EQ(first_failed().id, "none") << first_failed().cause;
+}
+
 TEST_F(WhyImageTest, AnImageForAnotherProcessor) {
   auto other = test::elf_image({});
   other[18] = static_cast<char>(183);
