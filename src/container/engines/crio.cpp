@@ -68,7 +68,7 @@ bool runs_oci_programs(const CrioConfig& config, const std::string& name) {
 // if no file names one, so that CRI-O's built-in defaults are used.
 std::string runtime_to_copy(const CrioConfig& config, const std::string& ours,
                             std::vector<std::string>& notes) {
-  const auto chosen = config.default_runtime();
+  auto chosen = config.default_runtime();
   std::vector<std::string> candidates{chosen, "crun", "runc"};
   if (!chosen.empty() && chosen != ours) {
     if (config.file_with_runtime(chosen) == nullptr) return "";

@@ -242,7 +242,7 @@ monitor_cgroup = "system.slice"
 privileged_without_host_devices = false
 )";
 
-RunProgram shows(std::string default_line, std::string path) {
+RunProgram shows(const std::string& default_line, const std::string& path) {
   return [=](const std::vector<std::string>& words) {
     EXPECT_THAT(words, ElementsAre("crio", "config"));
     return Result<std::string>(fmt::format(fmt::runtime(kShown), default_line, path));
