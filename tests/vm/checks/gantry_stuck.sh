@@ -10,6 +10,7 @@ waiting_in_kernel() {
     if grep -qs '^State:.*D ' "/proc/$pid/status"; then echo "$pid"; fi
   done
 }
+fails() { ! "$@"; }
 nobody_waits() { [ -z "$(waiting_in_kernel)" ]; }
 start_agent() {
   gantry agent --kubelet-socket= --output-file= >/tmp/agent 2>&1 &
@@ -17,13 +18,26 @@ start_agent() {
 }
 
 check "the driver can be silent" put $parameters/silent 1
-check "info gives up on it" says "did not return within" timeout 60 gantry info --no-nvml
-check "info names all GPUs" test "$(timeout 60 gantry info --no-nvml --json 2>/dev/null | grep -c '"index"')" -ge 5
-check "a reset by address is refused" refuses "the driver does not answer" timeout 60 gantry gpu reset $a10
-check "a reset by index is refused" refuses "the driver does not answer" timeout 60 gantry gpu reset 0
-check "vgpu list answers" timeout 60 gantry vgpu list
-check "doctor answers" doctor_says gpu.excluded "does not answer"
-check "bind is refused" refuses "does not answer" timeout 60 gantry vfio bind $a10
+# Each waits for 10 seconds or more: all at once.
+commands=("info --no-nvml" "gpu reset $a10" "gpu reset 0" "vgpu list" "vfio bind $a10" "doctor --all --only gpu.excluded")
+silent=()
+for words in "${commands[@]}"; do
+  # shellcheck disable=SC2086 # the words of a command
+  timeout 100 gantry $words >"/tmp/silent ${words%% 0000:*}" 2>&1 &
+  silent+=($!)
+done
+check "info answers" wait "${silent[0]}"
+check "it says that the driver does not" grep -qF "did not return within" "/tmp/silent info --no-nvml"
+check_is "it names all five GPUs" 5 "$(grep -cE "^[0-4] .* 0000:" "/tmp/silent info --no-nvml")"
+check "a reset by address is refused" fails wait "${silent[1]}"
+check "and says why" grep -qF "the driver does not answer" "/tmp/silent gpu reset"
+check "a reset by index is refused" fails wait "${silent[2]}"
+check "and says why" grep -qF "the driver does not answer" "/tmp/silent gpu reset 0"
+check "vgpu list answers" wait "${silent[3]}"
+check "bind is refused" fails wait "${silent[4]}"
+check "and says why" grep -qF "does not answer" "/tmp/silent vfio bind"
+wait "${silent[5]}"
+check "doctor says it" grep -qF "does not answer" "/tmp/silent doctor --all --only gpu.excluded"
 check "the driver answers again" put $parameters/silent 0
 check "no reader is left" within 30 nobody_waits
 check "a reset works" gantry gpu reset $a10
