@@ -32,7 +32,7 @@ Status refresh_by_default(const Context& context) {
 void refresh_cdi(const sys::Host& host, const Context& context) {
   if (!host.exists(probe::kInventoryPath) || agent_runs(host)) return;
   const auto done = refresh_by_default(context);
-  // Without a GPU there is no specification. The old one names nodes that no GPU has.
+  // NotFound means that no GPU is left, so there is no specification to make.
   if (done.ok() || done.error().code() == Errc::NotFound) return;
   print_note(fmt::format("the CDI specification may name the wrong devices until it is made again "
                          "(`sudo gantry cdi refresh{}`): {}",
