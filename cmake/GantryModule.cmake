@@ -52,13 +52,24 @@ if(GANTRY_SANITIZE)
   endif()
 endif()
 
-# C++ libraries static, glibc dynamic. libgcc_s stays dynamic: its static form needs
-# _dl_find_object of glibc 2.35, and our floor is 2.34.
-add_library(gantry_program INTERFACE)
-target_link_libraries(gantry_program INTERFACE gantry_flags)
+# Static: no loader and no library is needed. The sanitizers cannot be linked statically, so the dev preset links dynamically.
+add_library(gantry_static_program INTERFACE)
+target_link_libraries(gantry_static_program INTERFACE gantry_flags)
 if(NOT GANTRY_SANITIZE)
-  target_link_options(gantry_program INTERFACE -static-libstdc++ -Wl,--gc-sections)
-  target_sources(gantry_program INTERFACE ${CMAKE_SOURCE_DIR}/cmake/glibc_floor.cpp)
+  target_link_options(gantry_static_program INTERFACE -static-pie -Wl,--gc-sections)
+  target_sources(gantry_static_program INTERFACE ${CMAKE_SOURCE_DIR}/cmake/static_program.c)
+endif()
+
+# Programs that load NVIDIA's libraries, which need glibc as a shared library: everything else is static. cmake/glibc_floor.c
+# stands in for what glibc has only since later versions. Up to 2.33, dlopen and threads are in libraries of their own.
+set(GANTRY_GLIBC_FLOOR 2.17)
+add_library(gantry_loading_program INTERFACE)
+target_link_libraries(gantry_loading_program INTERFACE gantry_flags)
+if(NOT GANTRY_SANITIZE)
+  target_link_options(gantry_loading_program INTERFACE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
+  target_link_libraries(gantry_loading_program INTERFACE
+    -Wl,--push-state,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -Wl,--pop-state)
+  target_sources(gantry_loading_program INTERFACE ${CMAKE_SOURCE_DIR}/cmake/glibc_floor.c)
 endif()
 
 # fmt, yaml-cpp, nghttp2, expat and zlib as static archives, so that programs run on machines without them.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/main_program.hpp"
-#include "gpu/nvml_child/nvml_child.hpp"
 #include "node/agent/retired.hpp"
 
 #include <signal.h>
@@ -12,9 +11,6 @@ int main(int argc, char** argv) {
   ::umask(022);  // published files are readable by all users and writable by root
   // If the parent process ignores SIGCHLD, every child of ours would end without a status.
   ::signal(SIGCHLD, SIG_DFL);
-  // The agent's NVML child process: it starts before the command line is built, to stay small.
-  if (argc > 1 && std::string_view(argv[1]) == gantry::nvml_child::kChildCommand)
-    return gantry::nvml_child::child_main(argc, argv);
   if (argc > 1 && std::string_view(argv[1]) == gantry::agent::kRetiredCommand)
     return gantry::agent::retired_main(argc, argv);
   return gantry::cli::main_program(argc, argv, stdout, stderr);

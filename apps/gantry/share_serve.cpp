@@ -25,7 +25,7 @@ Result<int> serve(const ServeFlags& flags, const Context& context) {
   GANTRY_CHECK(daemon::serve(
       {.host = std::move(host),
        .life = flags.until_idle ? daemon::Lifetime::UntilIdle : daemon::Lifetime::UntilSignal,
-       .sensor = {.program = {"/proc/self/exe", std::string(nvml_child::kChildCommand)}},
+       .sensor = {},
        .watchdog = std::move(watchdog)}));
   return kOk;
 }

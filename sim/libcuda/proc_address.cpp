@@ -129,7 +129,7 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_versi
 }
 
 // The private tables between the vendor's own libraries: we have none. NVIDIA's CUDA runtime needs
-// some, and then a proof that the driver is NVIDIA's (decision 35), so it reports error 500.
+// some, and then a proof that the driver is NVIDIA's (decision 38), so it reports error 500.
 CUresult cuGetExportTable(const void** export_table, const CUuuid* export_table_id) {
   if (export_table == nullptr || export_table_id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *export_table = nullptr;

@@ -82,11 +82,14 @@ class CheckLayers(unittest.TestCase):
     def test_dlopen_in_a_linked_module_but_not_in_its_tests(self):
         call = "auto open() { return ::dlopen(nullptr, 0); }\n"
         self.rejects("src/base/sys/file.cpp: calls dlopen, and apps/program links it", src__base__sys__file_cpp=call)
+        self.rejects("apps/program/main.cpp: calls dlopen", apps__program__main_cpp=call)
         self.assertEqual(problems(src__base__sys__file_test_cpp=call), [])
 
 
-class GantryRuntime(unittest.TestCase):
-    def test_its_modules_come_from_its_own_build_file(self):
+class StaticPrograms(unittest.TestCase):
+    def test_their_modules_come_from_their_own_build_files(self):
+        self.assertIn("nvml_child", check_layers.linked("apps/gantry"))
+        self.assertEqual(check_layers.FORBIDDEN["apps/gantry"], {"nvml"})
         self.assertEqual(check_layers.linked("apps/gantry_runtime"), {"shim", "hook", "classic"})
         self.assertIn("driver", check_layers.FORBIDDEN["apps/gantry_runtime"])
 

@@ -19,11 +19,7 @@ namespace {
 
 [[noreturn]] void keep(const sys::Host& host) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  nvml_child::NvmlChildOptions sensor;
-  sensor.program = {gantry::test::built("test-programs/nvml_child_program"),
-                    std::string(nvml_child::kChildCommand)};
-  const auto ended =
-      daemon::serve({.host = *sys::Host::at(host.root()), .sensor = std::move(sensor)});
+  const auto ended = daemon::serve({.host = *sys::Host::at(host.root()), .sensor = {}});
   ::_exit(ended.ok() ? 0 : 1);
 }
 

@@ -68,7 +68,7 @@ nvmlReturn_t put_processes(const std::vector<nvmlProcessInfo_t>& list, unsigned*
     __VA_ARGS__                                                                      \
   }
 
-void add_machine(driver::Nvml& nvml) {
+void add_machine(nvml::Nvml& nvml) {
   MACHINE(nvmlInit_v2, (), { return NVML_SUCCESS; });
   MACHINE(nvmlSystemGetDriverVersion, (char* text, unsigned length),
           { return put(the_machine->driver_version, text, length); });
@@ -97,7 +97,7 @@ void add_machine(driver::Nvml& nvml) {
   };
 }
 
-void add_identity(driver::Nvml& nvml) {
+void add_identity(nvml::Nvml& nvml) {
   DEVICE(nvmlDeviceGetUUID, (nvmlDevice_t device, char* text, unsigned length), {
     const auto* mig = mig_of(device);
     return put(mig != nullptr ? mig->uuid : gpu_of(device).uuid, text, length);
@@ -141,7 +141,7 @@ void add_identity(driver::Nvml& nvml) {
   });
 }
 
-void add_mig(driver::Nvml& nvml) {
+void add_mig(nvml::Nvml& nvml) {
   DEVICE(nvmlDeviceGetMigMode, (nvmlDevice_t device, unsigned* current, unsigned* pending), {
     if (!gpu_of(device).mig_capable) return NVML_ERROR_NOT_SUPPORTED;
     *current = *pending = gpu_of(device).mig_enabled ? 1U : 0U;
@@ -201,7 +201,7 @@ void add_mig(driver::Nvml& nvml) {
          });
 }
 
-void add_health(driver::Nvml& nvml) {
+void add_health(nvml::Nvml& nvml) {
   DEVICE(nvmlDeviceGetTotalEccErrors,
          (nvmlDevice_t device, nvmlMemoryErrorType_t type, nvmlEccCounterType_t,
           unsigned long long* count),
@@ -242,7 +242,7 @@ void add_health(driver::Nvml& nvml) {
          });
 }
 
-void add_links_and_processes(driver::Nvml& nvml) {
+void add_links_and_processes(nvml::Nvml& nvml) {
   DEVICE(nvmlDeviceGetTopologyCommonAncestor,
          (nvmlDevice_t device, nvmlDevice_t, nvmlGpuTopologyLevel_t * level), {
            *level = the_machine->level;
@@ -292,8 +292,8 @@ FakeGpus::~FakeGpus() {
   the_machine = nullptr;
 }
 
-driver::Nvml FakeGpus::nvml() const {
-  driver::Nvml nvml;
+nvml::Nvml FakeGpus::nvml() const {
+  nvml::Nvml nvml;
   add_machine(nvml);
   add_identity(nvml);
   add_mig(nvml);

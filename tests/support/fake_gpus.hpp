@@ -3,7 +3,7 @@
 // machine at a time (function pointers carry no state), alive as long as the FakeGpus.
 #pragma once
 
-#include "gpu/driver/nvml.hpp"
+#include "gpu/nvml/nvml.hpp"
 
 #include <functional>
 #include <map>
@@ -60,7 +60,7 @@ class FakeGpus {
   FakeGpus(const FakeGpus&) = delete;
   FakeGpus& operator=(const FakeGpus&) = delete;
 
-  driver::Nvml nvml() const;
+  nvml::Nvml nvml() const;
 
   std::vector<FakeGpu> gpus;
   std::string driver_version = "580.159.04";

@@ -2,6 +2,7 @@
 #include "base/sys/child.hpp"
 
 #include "base/core/clock.hpp"
+#include "base/sys/spawn.hpp"
 #include "base/sys/unique_fd.hpp"
 
 #include <fcntl.h>
@@ -183,6 +184,11 @@ std::optional<int> wait_until(pid_t pid, Clock::time_point until) {
 
 }  // namespace
 
+void send_answer(int fd, std::string answer) {
+  answer += kEndMarker;
+  write_ignoring_errors(fd, answer);
+}
+
 Child::Child(pid_t pid, UniqueFd answer, const ChildOptions& options)
     : pid_(pid),
       answer_(std::move(answer)),
@@ -213,9 +219,19 @@ Result<Child> Child::start(const std::function<std::string()>& work, const Child
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::signal(SIGPIPE, SIG_IGN);
     if (options.user != nullptr && !become(*options.user)) ::_exit(kDeniedStatus);
-    write_ignoring_errors(theirs.get(), work() + kEndMarker);
+    send_answer(theirs.get(), work());
     ::_exit(0);  // no destructors, no atexit: the vendor's libraries have both, and they can hang
   }
+  return Child(pid, std::move(mine), options);
+}
+
+Result<Child> Child::spawn(const std::vector<std::string>& argv, const ChildOptions& options) {
+  GANTRY_ASSERT(options.user == nullptr);
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
+  UniqueFd mine(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  GANTRY_TRY(const pid_t pid, sys::spawn(argv, theirs.get()));
   return Child(pid, std::move(mine), options);
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs work that may hang or crash, such as calls of the vendor's libraries, in a forked child with
-// a deadline.
+// Runs work that may hang or crash in a child process with a deadline.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -26,17 +25,25 @@ struct ChildOptions {
   const ChildUser* user = nullptr;  // nullptr: keep our user
 };
 
-// Runs `work` in a forked child while the parent continues. The process must have only one thread
-// when it starts the child. The destructor kills a child that was not joined.
+// Sends the answer to the process that waits in join(). A failure cannot be reported.
+void send_answer(int fd, std::string answer);
+
+// A child process that sends one answer while the parent continues. The destructor kills a child
+// that was not joined.
 class Child {
  public:
+  // Runs `work` in a forked child. The process must have only one thread.
   static Result<Child> start(const std::function<std::string()>& work, const ChildOptions& options);
+
+  // Runs the program argv[0], a path, which calls send_answer(kSpawnedDescriptor, ...). It runs as
+  // our user. Any thread may call it. Fails with the errno of execve.
+  static Result<Child> spawn(const std::vector<std::string>& argv, const ChildOptions& options);
 
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
   ~Child();
 
-  // Returns the bytes that `work` produced. Timeout if the deadline, counted from the start, has
+  // Returns the bytes of the answer. Timeout if the deadline, counted from the start, has
   // passed (the child is killed); Internal with the signal's name if it crashed; Denied if it could
   // not change to the user. Call it only once.
   Result<std::string> join();

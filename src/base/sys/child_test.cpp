@@ -106,6 +106,28 @@ TEST(InChild, AnswersWhileSigchldIsIgnored) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
 }
 
+TEST(SpawnedChild, AnswersOnDescriptor3) {
+  auto child = Child::spawn({"/bin/sh", "-c", "echo answer >&3"}, {});
+  ASSERT_TRUE(child.ok()) << child.error().text();
+  const auto answer = child->join();
+  ASSERT_TRUE(answer.ok()) << answer.error().text();
+  EXPECT_EQ(*answer, "answer");
+}
+
+TEST(SpawnedChild, SaysThatThereIsNoProgram) {
+  const auto child = Child::spawn({"/no/such/program"}, {});
+  EXPECT_EQ(child.error().sys_errno(), ENOENT);
+}
+
+TEST(SpawnedChild, IsKilledAtTheDeadlineAndToldFromOneThatFails) {
+  auto slow = Child::spawn({"/bin/sh", "-c", "exec sleep 30"}, {.deadline = 100ms});
+  EXPECT_EQ(slow->join().error().code(), Errc::Timeout);
+  auto failed = Child::spawn({"/bin/sh", "-c", "exit 7"}, {});
+  EXPECT_THAT(failed->join().error().text(), ::testing::HasSubstr("ended with status 7"));
+  auto half = Child::spawn({"/bin/sh", "-c", "printf ans >&3"}, {});
+  EXPECT_THAT(half->join().error().text(), ::testing::HasSubstr("whole answer"));
+}
+
 TEST(RunCommand, GivesStatusAndOutput) {
   auto result = run_command({"sh", "-c", "echo out; echo err >&2; exit 3"}, 5s);
   ASSERT_TRUE(result.ok()) << result.error().text();

@@ -2,11 +2,13 @@
 #include "gpu/nvml_child/nvml_child.hpp"
 
 #include "base/core/clock.hpp"
+#include "base/sys/spawn.hpp"
 #include "gpu/nvml_child/driver_state_internal.hpp"
-#include "gpu/nvml_child/process_internal.hpp"
-#include "gpu/nvml_child/wire_internal.hpp"
+#include "gpu/nvml_child/wire.hpp"
+#include "gpu/probe/nvml_program.hpp"
 #include "gpu/procfs/mig.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -32,6 +34,39 @@ constexpr auto kHealthyAfter = 30s;     // a child that ran for this time starte
 constexpr auto kRenewLostAfter = 60s;   // only a new NVML session sees a GPU that came back
 constexpr unsigned kStuckWaits = 12;    // event waits that did not return
 constexpr unsigned kLooksForInstances = 6;
+
+struct ChildProcess {
+  pid_t pid = -1;
+  sys::UniqueFd socket;  // non-blocking, SOCK_SEQPACKET
+};
+
+Result<ChildProcess> start_process(const sys::Host& host, const NvmlChildOptions& options) {
+  auto argv = options.program;
+  if (argv.empty()) {
+    GANTRY_TRY(argv, probe::nvml_command(probe::kWatchCommand));
+  }
+  const auto more = probe::nvml_arguments(
+      host, options.ld_cache, fmt::to_string(options.event_wait.count()), options.driver);
+  argv.insert(argv.end(), more.begin(), more.end());
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return Error::sys(errno, "socketpair");
+  ChildProcess started{.pid = -1, .socket = sys::UniqueFd(ends[0])};
+  const sys::UniqueFd theirs(ends[1]);
+  ::fcntl(started.socket.get(), F_SETFL, O_NONBLOCK);
+  auto pid = sys::spawn(argv, theirs.get());
+  if (!pid.ok()) return probe::nvml_not_started(pid.error(), argv[0]);
+  started.pid = *pid;
+  return started;
+}
+
+// As far as we are permitted.
+void set_oom_score_adj(pid_t pid, int value) {
+  const sys::UniqueFd file(
+      ::open(fmt::format("/proc/{}/oom_score_adj", pid).c_str(), O_WRONLY | O_CLOEXEC));
+  const auto text = fmt::to_string(value);
+  if (file.valid()) (void)!::write(file.get(), text.data(), text.size());
+}
 
 struct TerminatingChild {
   pid_t pid;
@@ -88,7 +123,7 @@ struct NvmlChild::Impl {
 NvmlChild::Impl::~Impl() {
   if (child > 0) end_child("", false, Clock::now());
   for (int tries = 0; tries < 200 && !dying.empty(); ++tries) {
-    std::erase_if(dying, [](const TerminatingChild& d) { return reap(d.pid).has_value(); });
+    std::erase_if(dying, [](const TerminatingChild& d) { return sys::reap(d.pid).has_value(); });
     if (!dying.empty()) ::usleep(500);
   }
 }
@@ -135,11 +170,11 @@ void NvmlChild::Impl::fail(std::string why, Clock::time_point now) {
 
 void NvmlChild::Impl::reap_all(Clock::time_point now) {
   for (auto& one : dying) {
-    const auto status = reap(one.pid);
+    const auto status = sys::reap(one.pid);
     if (status) one.pid = -1;
     if (one.told || (!status && now - one.since < kReapTimeout)) continue;
     one.told = true;
-    if (one.why.empty()) one.why = status ? describe_exit(*status) : "closed its socket";
+    if (one.why.empty()) one.why = status ? sys::describe_exit(*status) : "closed its socket";
     if (!released && child < 0 && !driver.version.empty()) back_off("NVML: " + one.why, now);
   }
   std::erase_if(dying, [](const TerminatingChild& one) { return one.pid < 0; });
@@ -268,13 +303,7 @@ void NvmlChild::Impl::start(Clock::time_point now) {
                                 dying.size()),
                     now);
   }
-  auto argv = options.program;
-  argv.push_back(host.root());
-  argv.push_back(options.ld_cache);
-  argv.push_back(fmt::format("{}", options.event_wait.count()));
-  argv.push_back(options.driver.root);
-  argv.insert(argv.end(), options.driver.libraries.begin(), options.driver.libraries.end());
-  auto started = start_process(argv);
+  auto started = start_process(host, options);
   child_started = now;
   if (!started.ok()) return back_off(started.error().text(), now);
   child = started->pid;
@@ -331,8 +360,6 @@ NvmlChild::NvmlChild(NvmlChild&&) noexcept = default;
 NvmlChild::~NvmlChild() = default;
 
 Result<NvmlChild> NvmlChild::start(const sys::Host& host, NvmlChildOptions options) {
-  if (options.program.empty())
-    return Error(Errc::Invalid, "no program was given for the NVML child");
   auto body = std::make_unique<Impl>(host, std::move(options));
   body->epoll = sys::UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!body->epoll.valid()) return Error::sys(errno, "epoll_create1");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches the node's GPUs through NVML from an event loop. NVML runs in a child process: if it
-// hangs or crashes there, the parent loses only time up to a deadline. The child is our own
-// program, started again, so that it inherits neither memory nor threads, loads the library of the
-// current driver, and releases /dev/nvidia* when it exits.
+// Watches the node's GPUs through NVML from an event loop. NVML runs in a child process,
+// `gantry-nvml watch` (gpu/probe/nvml_program.hpp): if it hangs or crashes there, the parent loses
+// only time up to a deadline. The child loads the library of the current driver and releases
+// /dev/nvidia* when it exits.
 //
-//   NvmlChild sensor(host, {.program = {"/proc/self/exe", std::string(kChildCommand)}});
+//   GANTRY_TRY(auto sensor, NvmlChild::start(host, {}));
 //   loop.watch(sensor.fd(), [&] { for (auto& message : sensor.on_readable()) ...; });
 //
 // One descriptor reports everything: the child's messages, its exit, deadlines, the arrival of a
@@ -27,11 +27,8 @@
 
 namespace gantry::nvml_child {
 
-// The first argument with which the program becomes the child: child_main(argc, argv).
-inline constexpr std::string_view kChildCommand = "sensor-child";
-
 struct NvmlChildOptions {
-  std::vector<std::string> program;  // the program to run as the child, with its first arguments
+  std::vector<std::string> program;  // instead of gantry-nvml, with its first arguments
   std::string ld_cache = std::string(driver::kLoaderCache);
   driver::DriverLocation driver;  // the location of the driver's files, if the user gave one
   std::chrono::milliseconds start_deadline{30'000};  // from start to the first view
@@ -118,9 +115,5 @@ class NvmlChild {
   explicit NvmlChild(std::unique_ptr<Impl> body);
   std::unique_ptr<Impl> impl_;
 };
-
-// The child's main(): `PROGRAM sensor-child ROOT LD_CACHE EVENT_WAIT_MS DRIVER_ROOT LIBRARIES...`,
-// its socket is descriptor 3. Returns the exit status.
-int child_main(int argc, char** argv);
 
 }  // namespace gantry::nvml_child

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The NVML child as a separate program, and children that misbehave: "garbage" sends invalid
-// messages, "endless" never ends one, "silent" sends nothing, "babble" repeats itself.
-#include "gpu/nvml_child/nvml_child.hpp"
-#include "gpu/nvml_child/wire_internal.hpp"
+// Stands in for gantry-nvml and misbehaves: "garbage" sends invalid messages, "endless" never ends
+// one, "silent" sends nothing, "babble" repeats itself.
+#include "gpu/nvml_child/wire.hpp"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -32,7 +31,5 @@ int misbehave(std::string_view how) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) != gantry::nvml_child::kChildCommand)
-    return misbehave(argv[1]);
-  return gantry::nvml_child::child_main(argc, argv);
+  return argc > 1 ? misbehave(argv[1]) : 2;
 }

@@ -32,7 +32,6 @@ using ::testing::SizeIs;
 
 NvmlChildOptions quick() {
   NvmlChildOptions options;
-  options.program = {test::built("test-programs/nvml_child_program"), std::string(kChildCommand)};
   options.start_deadline = 20s;
   options.answer_deadline = 10s;
   options.poll_interval = 20ms;
@@ -365,12 +364,6 @@ TEST(NvmlChild, AProgramThatIsNotThereBacksOff) {
   options.program = {tree.path("/nothing"), "x"};
   Watcher watcher(host, options);
   EXPECT_TRUE(watcher.next<StateMessage>([](const auto& m) { return m.failures >= 2; }));
-}
-
-TEST(NvmlChild, WithoutAProgramItDoesNotStart) {
-  test::Tree tree;
-  const auto host = tree.host();
-  EXPECT_EQ(NvmlChild::start(host, {}).error().code(), Errc::Invalid);
 }
 
 }  // namespace

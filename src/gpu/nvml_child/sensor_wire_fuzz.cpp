@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages that the NVML child could send after a library has overwritten its memory.
 #include "gpu/nvml_child/cgroup.hpp"
-#include "gpu/nvml_child/wire_internal.hpp"
+#include "gpu/nvml_child/wire.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/nvml_child/wire_internal.hpp"
+#include "gpu/nvml_child/wire.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/probe/nvml_probe.hpp"
 
+#include "gpu/probe/nvml_program.hpp"
+
 #include <fmt/format.h>
 
 namespace gantry::probe {
@@ -12,24 +14,24 @@ NvmlView nvml_failed(std::string why, nvmlReturn_t failure) {
   return view;
 }
 
-std::string ask(const NvmlProbe::Load& load, const NvmlParts& parts) {
-  auto loaded = load();
-  if (!loaded.ok())
-    return to_bytes(nvml_failed(loaded.error().text(), NVML_ERROR_LIBRARY_NOT_FOUND));
-  // Never destroyed: unloading runs the library's own destructors, and the process ends anyway.
-  const auto* nvml = new driver::Nvml(*std::move(loaded));
-  return to_bytes(read_nvml_view(*nvml, parts));
+Result<sys::Child> start(const sys::Host& host, const SnapshotOptions& options) {
+  GANTRY_TRY(auto argv, nvml_command(kViewCommand));
+  const auto more =
+      nvml_arguments(host, options.ld_cache, to_argument(options.parts), options.driver);
+  argv.insert(argv.end(), more.begin(), more.end());
+  auto child =
+      sys::Child::spawn(argv, {.deadline = options.deadline, .limit_bytes = kNvmlViewLimit});
+  if (!child.ok()) return nvml_not_started(child.error(), argv[0]);
+  return child;
 }
 
 }  // namespace
 
-NvmlProbe::NvmlProbe(const Load& load, const NvmlParts& parts, std::chrono::milliseconds deadline)
-    : deadline_(deadline),
-      child_(sys::Child::start([&] { return ask(load, parts); },
-                               {.deadline = deadline, .limit_bytes = kNvmlViewLimit})) {}
+NvmlProbe::NvmlProbe(const sys::Host& host, const SnapshotOptions& options)
+    : deadline_(options.deadline), child_(start(host, options)) {}
 
 NvmlView NvmlProbe::join() {
-  if (!child_.ok()) return nvml_failed(child_.error().text(), NVML_ERROR_UNKNOWN);
+  if (!child_.ok()) return nvml_failed(child_.error().text(), NVML_ERROR_LIBRARY_NOT_FOUND);
   const auto answer = child_->join();
   if (!answer.ok() && answer.error().code() == Errc::Timeout) {
     return nvml_failed(fmt::format("NVML did not answer within {} ms: a GPU or the driver hangs; "

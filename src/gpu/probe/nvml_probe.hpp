@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries NVML in a separate child process.
+// Queries NVML in a separate process, gantry-nvml.
 #pragma once
 
 #include "base/sys/child.hpp"
-#include "gpu/driver/nvml.hpp"
-#include "gpu/model/inventory.hpp"
+#include "base/sys/host.hpp"
 #include "gpu/probe/nvml_view.hpp"
+#include "gpu/probe/snapshot.hpp"
 
 #include <chrono>
-#include <functional>
 
 namespace gantry::probe {
 
 class NvmlProbe {
  public:
-  // `load` finds and loads the library; it also runs in the child.
-  using Load = std::function<Result<driver::Nvml>()>;
-  NvmlProbe(const Load& load, const NvmlParts& parts, std::chrono::milliseconds deadline);
+  NvmlProbe(const sys::Host& host, const SnapshotOptions& options);
 
-  // The result of read_nvml_view. If the child hung, `failure` is NVML_ERROR_TIMEOUT; if it crashed
-  // or sent an invalid answer, NVML_ERROR_UNKNOWN.
+  // What the process found out. If it did not start, `failure` is NVML_ERROR_LIBRARY_NOT_FOUND; if
+  // it hung, NVML_ERROR_TIMEOUT; if it crashed or sent an invalid answer, NVML_ERROR_UNKNOWN.
   NvmlView join();
 
  private:

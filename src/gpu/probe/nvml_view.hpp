@@ -4,7 +4,8 @@
 // without UUID and address.
 #pragma once
 
-#include "gpu/driver/nvml.hpp"
+#include "base/core/result.hpp"
+#include "gpu/abi/nvml.h"
 #include "gpu/model/inventory.hpp"
 #include "gpu/model/inventory_json.hpp"
 
@@ -21,6 +22,10 @@ struct NvmlParts {
   bool links = true;
 };
 
+// "load,links": an argument of gantry-nvml. A word that is not known is left out.
+std::string to_argument(const NvmlParts& parts);
+NvmlParts parts_from_argument(std::string_view text);
+
 // What NVML answered. If it did not answer, driver.nvml_error says why to people, and `failure` to
 // code: NVML's own code, or the one that fits best if NVML could not be loaded or asked.
 struct NvmlView {
@@ -28,11 +33,7 @@ struct NvmlView {
   nvmlReturn_t failure = NVML_SUCCESS;
 };
 
-// Initialises NVML and queries it. Never fails: if NVML does not start, `failure` is set.
-// Does not shut NVML down. The calls may hang or crash, so run it in a child.
-NvmlView read_nvml_view(const driver::Nvml& nvml, const NvmlParts& parts);
-
-// For the pipe or socket between such a child and its parent, which are the same program.
+// For the pipe or socket between gantry-nvml, which asks NVML, and the program that started it.
 std::string to_bytes(const NvmlView& view);
 Result<NvmlView> nvml_view_from(std::string_view bytes);
 inline constexpr std::size_t kNvmlViewLimit = model::kInventoryJsonLimit + 16;

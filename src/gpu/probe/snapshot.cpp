@@ -6,7 +6,6 @@
 #include "gpu/driver/files.hpp"
 #include "gpu/probe/kernel_view.hpp"
 #include "gpu/probe/merge.hpp"
-#include "gpu/probe/nvml_library.hpp"
 #include "gpu/probe/nvml_probe.hpp"
 #include "gpu/probe/pci.hpp"
 #include "gpu/procfs/mig.hpp"
@@ -174,8 +173,7 @@ Result<Snapshot> take_snapshot(const sys::Host& host, const SnapshotOptions& opt
   std::vector<std::uint32_t> divided;
   if (options.nvml != NvmlUse::Skip) divided = procfs::gpus_with_mig_instances(host);
   if (options.nvml == NvmlUse::Use || !divided.empty()) {
-    child.emplace([&] { return load_nvml(host, module.version, options.ld_cache, options.driver); },
-                  options.parts, options.deadline);
+    child.emplace(host, options);
   }
   auto rest = read_host_facts(host, module, options);
   auto nvml = child ? child->join() : without_nvml();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates an inventory; there is no other way. A child process queries NVML with a deadline while
-// /proc, /sys and the driver's files are read here. If NVML hangs or crashes, only its own facts
-// and the time up to the deadline are lost.
+// Creates an inventory; there is no other way. A child process, gantry-nvml, queries NVML with a
+// deadline while /proc, /sys and the driver's files are read here. If NVML hangs or crashes, or if
+// that program is not installed, only NVML's own facts and the time up to the deadline are lost.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -34,8 +34,7 @@ struct SnapshotOptions {
 };
 
 // Fails with NotFound if the root has neither /proc nor /sys. All other problems are in the
-// inventory: driver.nvml_error, differences, notes, health. The process must have only one
-// thread.
+// inventory: driver.nvml_error, differences, notes, health.
 Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& options = {});
 
 // The same, with the reason for driver.nvml_error as a code.

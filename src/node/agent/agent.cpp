@@ -73,17 +73,15 @@ Status Agent::open() {
   changes_at_start_ = std::make_unique<ownership::ChangesAtStart>(
       *loop_, host_, [this] { machine_watcher_->resume(MachineWatcher::kAtStart); });
   // First of the rest, because starting NVML takes longer than everything else together.
-  GANTRY_TRY(machine_watcher_,
-             MachineWatcher::open(
-                 *loop_, host_,
-                 {.program = {"/proc/self/exe", std::string(nvml_child::kChildCommand)},
-                  .poll_interval = kLookInterval,
-                  .released = changes_at_start_->why()},
-                 health_options(options_), log_, counters_,
-                 {.machine = [this](model::Inventory found) { on_machine(std::move(found)); },
-                  .no_nvml = [this](const model::Inventory& seen) { on_no_nvml(seen); },
-                  .health = [this] { on_health(); },
-                  .notice = [this](const health::HealthNotice& said) { on_notice(said); }}));
+  GANTRY_TRY(
+      machine_watcher_,
+      MachineWatcher::open(
+          *loop_, host_, {.poll_interval = kLookInterval, .released = changes_at_start_->why()},
+          health_options(options_), log_, counters_,
+          {.machine = [this](model::Inventory found) { on_machine(std::move(found)); },
+           .no_nvml = [this](const model::Inventory& seen) { on_no_nvml(seen); },
+           .health = [this] { on_health(); },
+           .notice = [this](const health::HealthNotice& said) { on_notice(said); }}));
   decide_strategies();
   pod_resources_ = std::make_unique<kubelet::PodResources>(
       *loop_, kubelet::PodResources::Options{.path = host_.outside(options_.pod_resources_socket)});

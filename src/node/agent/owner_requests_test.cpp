@@ -30,18 +30,15 @@ class OwnerRequestsTest : public testing::Test {
   void SetUp() override {
     if (!test::Machine::has_libraries()) GTEST_SKIP() << "the simulated libraries are not built";
     gpu_ = procfs::read_gpus(host_)->front().information.gpu.pci;
-    auto watcher = MachineWatcher::open(
-        *loop_, host_,
-        {.program = {test::built("test-programs/nvml_child_program"), "sensor-child"}}, {}, log_,
-        counters_,
-        {.machine =
-             [this](model::Inventory) {
-               ++machines_;
-               if (requests_) requests_->machine_known();
-             },
-         .no_nvml = [](const model::Inventory&) {},
-         .health = [] {},
-         .notice = [](const health::HealthNotice&) {}});
+    auto watcher = MachineWatcher::open(*loop_, host_, {}, {}, log_, counters_,
+                                        {.machine =
+                                             [this](model::Inventory) {
+                                               ++machines_;
+                                               if (requests_) requests_->machine_known();
+                                             },
+                                         .no_nvml = [](const model::Inventory&) {},
+                                         .health = [] {},
+                                         .notice = [](const health::HealthNotice&) {}});
     ASSERT_TRUE(watcher.ok()) << watcher.error().text();
     machine_ = *std::move(watcher);
     ASSERT_TRUE(turn_until([this] { return machines_ > 0; })) << "NVML does not answer";

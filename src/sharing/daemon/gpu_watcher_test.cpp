@@ -27,8 +27,6 @@ class OnMachine : public ::testing::Test {
   void SetUp() override {
     if (!test::Machine::has_libraries()) GTEST_SKIP() << "the simulated libraries are not built";
     nvml_child::NvmlChildOptions options;
-    options.program = {test::built("test-programs/nvml_child_program"),
-                       std::string(nvml_child::kChildCommand)};
     options.event_wait = 200ms;
     auto opened = GpuWatcher::open(*loop_, host_, std::move(options), log_,
                                    {.machine = [] {},

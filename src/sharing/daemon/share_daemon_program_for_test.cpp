@@ -13,14 +13,11 @@ int main(int argc, char** argv) {
   if (argc < 3 || std::string_view(argv[1]) != "--root") return 2;
   auto host = gantry::sys::Host::at(argv[2]);
   if (!host.ok()) return 2;
-  gantry::nvml_child::NvmlChildOptions sensor;
-  sensor.program = {gantry::test::built("test-programs/nvml_child_program"),
-                    std::string(gantry::nvml_child::kChildCommand)};
   const bool idle = argc > 3 && std::string_view(argv[3]) == gantry::daemon::kUntilIdle;
   const auto ended = gantry::daemon::serve(
       {.host = *std::move(host),
        .life = idle ? gantry::daemon::Lifetime::UntilIdle : gantry::daemon::Lifetime::UntilSignal,
-       .sensor = std::move(sensor)});
+       .sensor = {}});
   if (!ended.ok()) fmt::print(stderr, "{}\n", ended.error().text());
   return ended.ok() ? 0 : 1;
 }

@@ -66,8 +66,6 @@ class DaemonProcess : public ::testing::Test {
     if (daemon_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       nvml_child::NvmlChildOptions sensor;
-      sensor.program = {test::built("test-programs/nvml_child_program"),
-                        std::string(nvml_child::kChildCommand)};
       const auto ended = serve(
           {.host = machine_.host(), .life = life, .sensor = sensor, .log = [](std::string_view) {
            }});
@@ -389,8 +387,6 @@ TEST_F(DaemonProcess, ASecondDaemonDoesNotStart) {
   if (second == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     nvml_child::NvmlChildOptions sensor;
-    sensor.program = {test::built("test-programs/nvml_child_program"),
-                      std::string(nvml_child::kChildCommand)};
     const auto ended =
         serve({.host = machine_.host(), .sensor = sensor, .log = [](std::string_view) {}});
     ::_exit(!ended.ok() && ended.error().code() == Errc::Busy ? 3 : 0);

@@ -2,7 +2,7 @@
 #include "vm/vfio/plan.hpp"
 
 #include "base/core/text.hpp"
-#include "gpu/nvml_child/nvml_child.hpp"
+#include "gpu/probe/nvml_program.hpp"
 #include "vm/vfio/plan_internal.hpp"
 
 #include <fmt/format.h>
@@ -182,7 +182,8 @@ std::vector<const pci::Function*> blocking_members(const pci::Bus& bus, int grou
 
 bool is_own_sensor(const Holder& holder) {
   const auto words = split(holder.command, ' ');
-  return words.size() > 1 && words[1] == nvml_child::kChildCommand;
+  return words.size() > 1 && words[0].substr(words[0].rfind('/') + 1) == probe::kNvmlProgram &&
+         words[1] == probe::kWatchCommand;
 }
 
 bool is_persistence_daemon(const Holder& holder) {

@@ -202,10 +202,11 @@ TEST(Plan, PersistenceAndDcgmAreStoppedInsteadOfRefused) {
 
 TEST(Plan, OurOwnNvmlProcessesAreNotInTheWay) {
   TestHost machine;
-  machine.process(950, "gantry", "/dev/nvidia0");
-  machine.file("proc/950/cmdline", std::string_view("/proc/self/exe\0sensor-child\0/\0", 30));
+  machine.process(950, "gantry-nvml", "/dev/nvidia0");
+  machine.file("proc/950/cmdline",
+               std::string_view("/usr/lib/gantry/gantry-nvml\0watch\0001\0", 36));
   EXPECT_FALSE(plan_of(machine).in_use());
-  machine.file("proc/950/cmdline", std::string_view("gantry\0list\0", 12));
+  machine.file("proc/950/cmdline", std::string_view("train-gantry-nvml\0watch\0", 24));
   EXPECT_TRUE(plan_of(machine).in_use());
 }
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry-nvml: the program that loads NVIDIA's library, because gantry itself is static and cannot.
+//   gantry-nvml view  PROTOCOL ROOT LD_CACHE PARTS         DRIVER_ROOT LIBRARIES...
+//   gantry-nvml watch PROTOCOL ROOT LD_CACHE EVENT_WAIT_MS DRIVER_ROOT LIBRARIES...
+// `view` writes one NvmlView to descriptor 3, a pipe. `watch` exchanges messages over descriptor 3,
+// a socket (nvml_child/wire.hpp).
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/host.hpp"
+#include "gpu/driver/root.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::probe {
+
+inline constexpr std::string_view kNvmlProgram = "gantry-nvml";
+inline constexpr std::string_view kViewCommand = "view";
+inline constexpr std::string_view kWatchCommand = "watch";
+// Increase it with every change of the arguments or of a message: during an upgrade the two
+// programs can have different versions.
+inline constexpr std::string_view kNvmlProtocol = "1";
+
+// The arguments after PROTOCOL; `fourth` is PARTS or EVENT_WAIT_MS.
+std::vector<std::string> nvml_arguments(const sys::Host& host, const std::string& ld_cache,
+                                        std::string fourth, const driver::DriverLocation& driver);
+
+// The path of gantry-nvml in a directory. Denied if a user other than root, ourselves or the owner
+// of the running program could change the file or its directory.
+Result<std::string> find_nvml_program(const std::string& directory);
+
+// `PATH COMMAND PROTOCOL`, with the program in ../lib/gantry beside the running program.
+Result<std::vector<std::string>> nvml_command(std::string_view command);
+
+// Why the program at `path` did not start, with what the user can do.
+Error nvml_not_started(const Error& cause, const std::string& path);
+
+}  // namespace gantry::probe
