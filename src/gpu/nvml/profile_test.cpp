@@ -55,7 +55,8 @@ GpmFunctions functions() {
       auto& metric = question->metrics[i];
       metric.nvmlReturn =
           metric.metricId == NVML_GPM_METRIC_FP64_UTIL ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
-      metric.value = metric.metricId == NVML_GPM_METRIC_ANY_TENSOR_UTIL ? fake_gpm.tensor_percent : 2;
+      metric.value =
+          metric.metricId == NVML_GPM_METRIC_ANY_TENSOR_UTIL ? fake_gpm.tensor_percent : 2;
     }
     return NVML_SUCCESS;
   };
