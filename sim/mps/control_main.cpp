@@ -107,6 +107,7 @@ int run_daemon(DaemonMode mode) {
   if (percentage != nullptr) parse_percentage(percentage, daemon.limits.percentage);
   daemon.run();
   remove_pid_file();
+  daemon.answer_quit();
   return 0;
 }
 

@@ -307,6 +307,9 @@ void Daemon::run() {
     retry_stops();
   }
   note("Exit with status 0");
+}
+
+void Daemon::answer_quit() {
   if (quitter_ != nullptr) gantry::sim::send_text(quitter_->fd, MpsMessage::End, "");
 }
 

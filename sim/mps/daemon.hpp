@@ -60,6 +60,8 @@ class Daemon {
   Daemon(int listener, int log) : listener_(listener), log_(log) {}
   // Serves until `quit`, then until the last server has ended.
   void run();
+  // Tells the client that sent `quit` that the daemon has ended. Call it when no file is left.
+  void answer_quit();
 
   // For the commands.
   void answer(Connection& to, const char* format, ...) __attribute__((format(printf, 3, 4)));
