@@ -82,9 +82,6 @@ Result<ResetReport> look_before_reset(const sys::Host& host, const ResetOptions&
 
 Error with_advice(Error error) {
   if (error.code() != Errc::Busy || !error.remedy().empty()) return error;
-  if (error.text().find("nvidia-persiste") != std::string::npos)
-    return std::move(error).advise(
-        "stop it, and start it again after the reset: sudo systemctl stop nvidia-persistenced");
   return std::move(error).advise("wait for them with --drain SECONDS, or end them");
 }
 
