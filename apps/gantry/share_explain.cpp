@@ -114,7 +114,8 @@ Result<int> explain_share(const ShareExplainOptions& options, Context& context) 
 void add_share_explain(CLI::App& share, Context& context, Action& chosen) {
   auto options = std::make_shared<ShareExplainOptions>();
   auto* command = share.add_subcommand(
-      "explain", "Show what each backend guarantees against whom, and which one is used here");
+      "explain",
+      "Show what each backend guarantees, and against which programs, and which one is used");
   add_machine_options(*command, context);
   command->add_option("name", options->name, "A share of `gantry share ls`")->type_name("NAME");
   command->add_option("--backend", options->backend, "Show only this backend")

@@ -266,7 +266,7 @@ TEST(ContainerdPlan, TablesOfVersionTwoGetTheirVersion) {
   ASSERT_TRUE(plan.ok()) << plan.error().text();
   EXPECT_THAT(plan->files[0].after, testing::StartsWith("version = 2\n"));
   EXPECT_THAT(plan->files[0].after, Not(HasSubstr("[plugins.cri")));
-  EXPECT_THAT(plan->notes, Contains(HasSubstr("containerd ignored its tables")));
+  EXPECT_THAT(plan->notes, Contains(HasSubstr("containerd ignored its version 2 tables")));
   EXPECT_TRUE(make_plan(tree.host(), containerd("v2.1.0")).ok()) << "it has no version 1 tables";
 }
 

@@ -22,9 +22,9 @@ bool is_stuck(const Journal& journal, const Step& step, const FunctionMove* move
 Error stuck_in_kernel(const Journal& journal, const Step& step, const FunctionMove& move,
                       const Error& error) {
   return Error(Errc::Timeout,
-               fmt::format("{} is stuck in the kernel: to {} did not return ({}); a reboot is "
-                           "needed unless the process that uses it ends, and until then Gantry "
-                           "leaves this GPU alone",
+               fmt::format("{} is stuck in the kernel: the attempt to {} has not finished ({}); "
+                           "Gantry leaves this GPU "
+                           "alone until its users end or the machine reboots",
                            move.address.sysfs(), describe(journal, step), error.cause()))
       .advise("when its users have ended: gantry vfio recover; otherwise: sudo reboot");
 }
