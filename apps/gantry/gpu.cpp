@@ -23,7 +23,7 @@ struct ResetOptions {
   bool dry_run = false;
 };
 
-// What a reset needs to know, and what it did.
+// The input of a reset, and its result.
 struct ResetReport {
   reset::ResetPlan plan;
   ownership::Owner owner = ownership::Owner::Plugin;

@@ -28,7 +28,7 @@ namespace {
 
 using FileName = std::array<char, 32>;  // /proc/self/fd/N
 
-// What the reader sends before the bytes of each file.
+// The header that the reader sends before the bytes of each file.
 struct ReadHeader {
   enum Kind : int { Done, OpenFailed, ReadFailed };
   int kind = Done;

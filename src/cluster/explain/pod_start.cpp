@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kubelet and the engine reported about a pod that has a node.
+// Reads the reports of the kubelet and the engine about a pod that has a node.
 #include "base/core/text.hpp"
 #include "cluster/explain/pod_steps.hpp"
 

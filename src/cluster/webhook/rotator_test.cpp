@@ -55,7 +55,7 @@ class RotatorTest : public testing::Test {
     return *std::move(served);
   }
 
-  // What an API server that knows this configuration trusts.
+  // The certificates that an API server with this configuration trusts.
   std::string trusted(const char* path, std::size_t webhook) const {
     const auto object = test::parsed(server.get(path));
     return *from_base64(

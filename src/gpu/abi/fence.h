@@ -90,7 +90,7 @@ typedef struct FenceGpuLimits {
 } FenceGpuLimits;
 FENCE_ASSERT(sizeof(FenceGpuLimits) == 256, "the layout is a contract");
 
-/* What the daemon knows about one process, by slot. */
+/* The daemon's record of one process, by slot. */
 typedef struct FenceProcess {
   uint32_t host_pid;                      /* 0: free */
   uint32_t pid;                           /* as seen inside the container, 0 if unknown */

@@ -30,7 +30,7 @@ bool conflicts(const Holding& a, const Holding& b) {
   return !a.part.empty() && a.part == b.part;
 }
 
-// What is promised of one resource of a card: memory or time.
+// The allocated amount of one resource of a card: memory or time.
 struct Promised {
   std::uint64_t own = 0;
   std::uint64_t before = 0;  // of the holding that is replaced

@@ -16,7 +16,7 @@
 
 namespace gantry::dns {
 
-// What a machine's files say about names.
+// The configuration of a machine's resolver, from its files.
 struct ResolverConfig {
   ResolvConf resolv;
   std::string hosts;                             // /etc/hosts

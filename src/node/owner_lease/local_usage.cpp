@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kPluginDirectory = "/var/lib/kubelet/device-plugins";
 constexpr std::string_view kPersistenceDaemon = "nvidia-persiste";  // as /proc/PID/comm cuts it
 
-// What the ids of a GPU's devices begin with.
+// The beginnings of the ids of a GPU's devices.
 struct DeviceNames {
   model::GpuUuid uuid;
   std::string node;      // "nvidia0", as GKE names it; "" if it is not known

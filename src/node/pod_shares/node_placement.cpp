@@ -77,7 +77,7 @@ std::uint64_t less(std::uint64_t from, std::uint64_t what) {
   return from - std::min(from, what);
 }
 
-// What is left of a card's charge after these grants.
+// The rest of a card's charge after these grants.
 podspec::Charge left_beside(podspec::Charge charge, std::span<const model::GrantShare> others) {
   for (const auto& other : others) {
     for (const auto& part : other.parts) {

@@ -294,7 +294,7 @@ SecondOfWork work_for_a_second(const FencedCuda& cuda) {
   return seen;
 }
 
-// What a second of work must show. The cap holds on every machine; the rest needs processors, so it
+// Checks a second of work. The cap holds on every machine; the rest needs processors, so it
 // is judged on a quiet machine only.
 struct SecondExpected {
   double cap = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a hypervisor's configuration is made from, as plain values: the GPUs that a virtual machine
+// The input of a hypervisor's configuration, as plain values: the GPUs that a virtual machine
 // gets and the machine itself.
 #pragma once
 

@@ -15,7 +15,7 @@ namespace gantry::pci {
 
 inline constexpr std::uint16_t kNvidia = 0x10de;
 
-// What a function is, as its class code says.
+// The kind of a function, from its class code.
 enum class Kind : std::uint8_t { Gpu, NvSwitch, Audio, Usb, Ucsi, Bridge, Other };
 std::string_view to_string(Kind kind);  // "GPU", "NVSwitch", "audio", "USB controller", ...
 

@@ -12,7 +12,7 @@
 namespace gantry::vgpu {
 namespace {
 
-// What was found when the change began, and what the command wants of it.
+// The state of the host when the change began, and the state that the command wants.
 struct Situation {
   std::vector<VgpuGpu> gpus;
   Intent intent;
@@ -106,7 +106,7 @@ std::vector<model::PciAddress> half_done_gpus(const Situation& now) {
   return found;
 }
 
-// What an interrupted change leaves to be mended after this plan; nullopt if nothing.
+// The repair that an interrupted change needs after this plan; nullopt if none.
 std::optional<Journal> left_of_journal(const Situation& now, const Plan& plan) {
   auto gpus = half_done_gpus(now);
   std::erase_if(gpus, [&](const auto& gpu) { return contains_gpu(plan.gpus, gpu); });

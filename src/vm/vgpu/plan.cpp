@@ -221,7 +221,7 @@ Status plan_exact_gpu(const VgpuGpu& gpu, std::vector<VgpuSpec> specs, Plan& pla
   return {};
 }
 
-// What is wrong on every GPU is refused before virtual functions are enabled.
+// A request that is wrong on every GPU is refused before virtual functions are enabled.
 Status check_words(const VgpuGpu& gpu, const Addition& addition) {
   if (!parse_type_name(addition.type)) return not_a_type(gpu, addition.type);
   const auto& uuid = addition.uuid;
