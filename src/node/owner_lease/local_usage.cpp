@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/owner_lease/local_usage.hpp"
 
+#include "base/sys/shell_command.hpp"
 #include "container/grants/grants.hpp"
 #include "gpu/device_users/device_users.hpp"
 #include "gpu/procfs/gpus.hpp"
@@ -110,8 +111,8 @@ bool yields(const device_users::DeviceUser& user, std::span<const std::string> y
 std::string name_holder(const sys::Host& host, const device_users::DeviceUser& user) {
   auto name = describe(user);
   if (user.command != kPersistenceDaemon || !user.pod_uid.empty()) return name;
-  return fmt::format("{}; `sudo systemctl stop nvidia-persistenced` ends it{}", name,
-                     host.is_live() ? "" : " on that machine");
+  return fmt::format("{}; to end it: {}", name,
+                     sys::on_machine(host, "sudo systemctl stop nvidia-persistenced"));
 }
 
 }  // namespace
