@@ -126,7 +126,7 @@ VgpuOwners owners_after_remove(const std::vector<vgpu::VgpuGpu>& gpus,
   return owners;
 }
 
-VgpuOwners owners_after_apply(const std::vector<vgpu::Wanted>& wanted) {
+VgpuOwners owners_after_apply(const std::vector<vgpu::DesiredVgpus>& wanted) {
   VgpuOwners owners;
   for (const auto& one : wanted) {
     const bool any = std::any_of(one.counts.begin(), one.counts.end(),

@@ -77,7 +77,7 @@ std::string with_zone(std::string labels) {
   return labels;
 }
 
-using Used = std::map<std::string, placement::Quota, std::less<>>;  // by namespace
+using UsedQuotas = std::map<std::string, placement::Quota, std::less<>>;  // by namespace
 
 CardRow card_row(const std::string& node, const placement::CardView& card) {
   auto labels = label("node", node);
@@ -92,7 +92,8 @@ CardRow card_row(const std::string& node, const placement::CardView& card) {
 }
 
 // HAMi has a line for each container; here a pod's containers on one card are one tenant.
-void add_tenants(Rows& rows, const std::string& node, const placement::CardView& card, Used& used) {
+void add_tenants(Rows& rows, const std::string& node, const placement::CardView& card,
+                 UsedQuotas& used) {
   for (const auto& tenant : card.tenants) {
     auto labels = label("namespace", tenant.pod.name_space);
     add_label(labels, "node", node);
@@ -116,7 +117,7 @@ void add_quota(Rows& rows, const std::string& name_space, std::string_view name,
 
 Rows read_rows(const ClusterCache& cache) {
   Rows rows;
-  Used used;
+  UsedQuotas used;
   // One lock per node: no request waits for the whole page.
   for (const auto& node : cache.nodes()) {
     const auto view = cache.view(node);

@@ -114,7 +114,7 @@ ownership::Holding holding_of(const placement::Tenant& tenant) {
 // The view has the pod itself among its tenants.
 Status check_card(const placement::CardView& card, const podspec::PodRequest& ask) {
   std::vector<ownership::Holding> others;
-  ownership::Wanted wanted{.holding = {.mode = model::AllocationMode::Shares}};
+  ownership::HoldingRequest wanted{.holding = {.mode = model::AllocationMode::Shares}};
   for (const auto& tenant : card.tenants) {
     if (tenant.pod.uid == ask.pod.uid) {
       wanted.holding = holding_of(tenant);

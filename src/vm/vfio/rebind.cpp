@@ -34,7 +34,7 @@ Status save(const Journal& journal, const Effects& effects) {
 }
 
 // How the way back went. A GPU has arrived if none of its steps failed or was left out.
-struct WayBack {
+struct RollbackResult {
   std::vector<std::string> failures;  // one sentence each
   std::vector<model::PciAddress> left;
 
@@ -46,8 +46,8 @@ struct WayBack {
 
 // Functions that a write is stuck in are left alone: every further write to them would wait for the
 // first.
-WayBack undo_all(StepRunner& runner, Journal& journal, const Effects& effects) {
-  WayBack back;
+RollbackResult undo_all(StepRunner& runner, Journal& journal, const Effects& effects) {
+  RollbackResult back;
   const auto steps = steps_of(journal);
   for (std::size_t k = std::min(journal.step + 1, steps.size()); k-- > 0;) {
     const auto* move = runner.move_of(steps[k]);
@@ -95,7 +95,7 @@ Journal narrowed(const Journal& journal, const std::vector<model::PciAddress>& l
 // The journal stays only for the GPUs that `recover` has something left to do for, so that the
 // others can be used meanwhile. Returns those others.
 std::vector<model::PciAddress> close_journal(Journal& journal, const Effects& effects,
-                                             WayBack& back) {
+                                             RollbackResult& back) {
   std::vector<model::PciAddress> arrived;
   const auto old_path = journal_path(journal);
   if (!back.complete()) {
