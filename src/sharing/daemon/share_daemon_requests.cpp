@@ -238,7 +238,7 @@ ShareState ShareDaemon::state_of(const ServedShare& share) const {
       state.gpus[gpu].memory_held += usage.held;
       state.gpus[gpu].busy = state.gpus[gpu].busy || usage.busy;
     }
-    if (state.processes.size() < kMaxProcesses) {
+    if (state.processes.size() < kMaxShownProcesses) {
       state.processes.push_back(process_state(share, *member));
     } else {
       ++state.more_processes;

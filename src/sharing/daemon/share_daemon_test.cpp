@@ -487,7 +487,7 @@ TEST_F(DaemonProcess, ATenantThatScribblesHarmsNobodyElse) {
 
 // The report of one share must not prevent the reports of the others.
 TEST_F(DaemonProcess, OfACrowdSomeAreNamedAndAllAreCounted) {
-  constexpr std::size_t kCrowd = kMaxProcesses + 6;
+  constexpr std::size_t kCrowd = kMaxShownProcesses + 6;
   auto asking = client();
   const auto made = asking.create(share_of({.name = "crowd", .memory = "10GiB"}));
   ASSERT_TRUE(made.ok());
@@ -505,7 +505,7 @@ TEST_F(DaemonProcess, OfACrowdSomeAreNamedAndAllAreCounted) {
     const auto state = asking.show("crowd");
     return state->gpus[0].memory_held == kCrowd * (kGiB / 64) && process_count(*state) == kCrowd;
   }));
-  EXPECT_THAT(asking.show("crowd")->processes, SizeIs(kMaxProcesses));
+  EXPECT_THAT(asking.show("crowd")->processes, SizeIs(kMaxShownProcesses));
   for (const pid_t one : crowd) {
     ::kill(one, SIGKILL);
     ::waitpid(one, nullptr, 0);
