@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // HAMi's names, labels and units: bytes, percentages of time from 0 to 100, and one ratio from 0 to
 // 1. Every line has zone="vGPU", as in HAMi's scheduler.
+#include "base/core/bytes.hpp"
 #include "cluster/scheduler/metrics_page.hpp"
 
 #include <fmt/format.h>
@@ -15,8 +16,6 @@ using prometheus::label;
 using prometheus::MetricInfo;
 using prometheus::MetricsWriter;
 using prometheus::MetricType;
-
-constexpr std::uint64_t kMiB = 1ULL << 20;
 
 constexpr MetricInfo kGpuMemoryLimit{"hami_gpu_memory_limit_bytes", MetricType::Gauge,
                                      "Memory of the GPU that can be allocated"};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/ownership/fits.hpp"
 
+#include "base/core/bytes.hpp"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,8 +19,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using Reason = CardRefusal::Reason;
-
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
 
 std::vector<Reason> reasons(const Card& card, const std::vector<Holding>& holdings,
                             const HoldingRequest& wanted) {

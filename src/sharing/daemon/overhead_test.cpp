@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/daemon/overhead.hpp"
 
+#include "base/core/bytes.hpp"
+
 #include <gtest/gtest.h>
 
 namespace gantry::daemon {
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr Overhead kKnown{.bytes = 500 * kMiB, .contexts = 1};
 
 ProcessUsage holding(std::uint64_t bytes, std::uint64_t calls) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A complete share daemon in a separate process on a simulated machine, with clients and peers.
+#include "base/core/bytes.hpp"
 #include "base/core/text.hpp"
 #include "gpu/ownership/owner_change.hpp"
 #include "gpu/ownership/ownership_store.hpp"
@@ -8,7 +9,6 @@
 #include "sharing/daemon/peer_identity.hpp"
 #include "sharing/daemon/serve.hpp"
 #include "sharing/daemon/share_record.hpp"
-#include "support/bytes.hpp"
 #include "support/machine.hpp"
 #include "support/paths.hpp"
 

@@ -2,8 +2,8 @@
 // Real sockets and real processes: well-behaved peers and attackers.
 #include "sharing/daemon/share_socket.hpp"
 
+#include "base/core/bytes.hpp"
 #include "sharing/daemon/peer_for_test.hpp"
-#include "support/bytes.hpp"
 #include "support/tree.hpp"
 
 #include <fcntl.h>

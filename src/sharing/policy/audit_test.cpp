@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/policy/audit.hpp"
 
-#include "support/bytes.hpp"
+#include "base/core/bytes.hpp"
 
 #include <gmock/gmock.h>
 

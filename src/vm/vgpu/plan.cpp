@@ -413,9 +413,4 @@ Plan join(Plan first, Plan second) {
   return first;
 }
 
-bool is_applied(const std::vector<VgpuGpu>& gpus, const std::vector<DesiredVgpus>& wanted) {
-  const auto plan = plan_counts(gpus, wanted, [] { return std::string(); });
-  return plan.ok() && plan->steps.empty();
-}
-
 }  // namespace gantry::vgpu

@@ -82,7 +82,4 @@ Result<Plan> plan_exact(const std::vector<VgpuGpu>& gpus,
 // One request made of two that are about different GPUs.
 Plan join(Plan first, Plan second);
 
-// Whether the machine has exactly what is wanted.
-bool is_applied(const std::vector<VgpuGpu>& gpus, const std::vector<DesiredVgpus>& wanted);
-
 }  // namespace gantry::vgpu
