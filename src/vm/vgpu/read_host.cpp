@@ -60,7 +60,7 @@ void add_driver_facts(const sys::Host& host, std::vector<VgpuGpu>& gpus) {
     const auto& known = entry.information.gpu;
     for (auto& gpu : gpus) {
       if (gpu.address != known.pci) continue;
-      gpu.uuid = known.uuid.text;
+      gpu.uuid = known.uuid;
       if (!known.minor) continue;
       const auto count = procfs::gpu_instances(host, *known.minor).size();
       if (count > 0) gpu.gpu_instances = static_cast<unsigned>(count);
