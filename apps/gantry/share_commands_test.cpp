@@ -103,7 +103,7 @@ TEST(ShareTable, ShowsWhatTheAuditorFound) {
   EXPECT_THAT(usage_table({state}), HasSubstr("blue: 4711 holds 12 GiB past the fence (stopped)"));
 }
 
-TEST(ShareTable, WarnsOfWhoeverIsOutsideOfTheShares) {
+TEST(ShareTable, WarnsOfProcessesOutsideOfTheShares) {
   auto state = busy_share();
   EXPECT_THAT(usage_table({state}), Not(HasSubstr("Warning")));
   state.gpus[0].unmanaged = {{.pid = 815, .memory_used = kGiB, .command = "python3 other.py"}};

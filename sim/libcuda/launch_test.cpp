@@ -155,7 +155,7 @@ TEST(CudaLaunch, OneLaunchOnSeveralDevicesRunsOnEach) {
   EXPECT_EQ(launch(launches, kDevices, 0), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
-TEST(CudaLaunch, AKernelNobodyKnowsSucceedsAndTakesItsTime) {
+TEST(CudaLaunch, AnUnknownKernelSucceedsAndTakesItsTime) {
   const LoadedCuda cuda;
   const CUfunction function = ready(cuda, "somethingElse");
   CUevent start = nullptr;
@@ -279,7 +279,7 @@ TEST_F(CudaHostFunctions, AnotherStreamWaitsForThemByAnEvent) {
   EXPECT_TRUE(callback_.left);
 }
 
-TEST_F(CudaHostFunctions, CallbacksAreToldTheirStream) {
+TEST_F(CudaHostFunctions, CallbacksReceiveTheirStream) {
   struct CallbackResult {
     CUstream stream = nullptr;
     CUresult status = CUDA_ERROR_UNKNOWN;

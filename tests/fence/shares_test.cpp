@@ -199,7 +199,7 @@ TEST_F(WithoutDaemon, ACapHoldsWhileTheDaemonHangs) {
                   [&] { machine_.signal_daemon(SIGCONT); });
 }
 
-TEST_F(Shares, WhoeverUsesTheGpuBesideThemIsNamedAndLeftAlone) {
+TEST_F(Shares, OtherProcessesOnTheGpuAreNamedAndLeftAlone) {
   machine_.make({.name = "a", .compute = "30%"});
   const pid_t other = ::fork();
   if (other == 0) {

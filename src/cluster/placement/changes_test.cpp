@@ -71,7 +71,7 @@ TEST(Nodes, MayBeHeardOfAfterTheirPods) {
   EXPECT_TRUE(cluster.check());
 }
 
-TEST(Nodes, UnhealthyCardsTakeNobodyAndKeepWhomTheyHave) {
+TEST(Nodes, UnhealthyCardsTakeNoPodAndKeepThoseTheyHave) {
   Cluster cluster;
   auto facts = node("n", {80, 80});
   cluster.set_node(facts);

@@ -34,7 +34,7 @@ struct ContainerdCase {
 
 class ContainerdMain : public testing::TestWithParam<ContainerdCase> {};
 
-TEST_P(ContainerdMain, IsToldAndNothingElseChanges) {
+TEST_P(ContainerdMain, GetsTheRuntimeAndNothingElseChanges) {
   const auto& c = GetParam();
   test::Tree tree;
   if (c.before != nullptr) tree.file(kMain, c.before);
@@ -395,7 +395,7 @@ TEST(ContainerdPlan, VersionOneInContainerdTwoIsRefusedWithTheCommand) {
   EXPECT_THAT(plan.error().text(), HasSubstr("containerd config default"));
 }
 
-TEST(ContainerdPlan, AVersionNobodyKnowsIsRefused) {
+TEST(ContainerdPlan, AnUnknownVersionIsRefused) {
   test::Tree tree;
   tree.file(kMain, "version = 9\n");
   EXPECT_EQ(make_plan(tree.host(), containerd("v2.1.4")).error().code(), Errc::Unsupported);

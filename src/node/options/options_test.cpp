@@ -177,7 +177,7 @@ TEST(Options, AddUpInLists) {
       HasSubstr("direct"));
 }
 
-TEST(Options, NobodyKnowsAreErrorsWithTheNearestOne) {
+TEST(Options, UnknownOnesAreErrorsWithTheNearestOne) {
   const auto got = read(Program::Plugin, {"--mig-stratagy=single"});
   ASSERT_FALSE(got.ok());
   EXPECT_EQ(got.error().code(), Errc::Invalid);

@@ -74,7 +74,7 @@ class BlockingClose : public ::testing::Test {
       *ShareSocket::open(*loop_, tree_.path("socket"), pages_, attached_processes_, {});
 };
 
-TEST_F(BlockingClose, AMessageWithADescriptorThatLingersStopsNobody) {
+TEST_F(BlockingClose, AMessageWithADescriptorThatLingersBlocksNothing) {
   const TestPeer enemy(tree_.path("socket"));
   ASSERT_TRUE(enemy.hello_with(lingering_.take().get()));
   const TestPeer other(tree_.path("socket"));
@@ -83,7 +83,7 @@ TEST_F(BlockingClose, AMessageWithADescriptorThatLingersStopsNobody) {
       [&] { return attached_processes_.by_slot().size() == 1 && socket_->connections() == 1; });
 }
 
-TEST_F(BlockingClose, NorDoesOneThatNobodyRead) {
+TEST_F(BlockingClose, NorDoesAnUnreadOne) {
   {
     const TestPeer enemy(tree_.path("socket"));
     ASSERT_TRUE(enemy.send("x", 1));  // cut for this one, with the next unread

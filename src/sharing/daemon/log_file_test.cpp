@@ -48,7 +48,7 @@ TEST_F(LogFile, StaysSmallWhileItIsWritten) {
   EXPECT_LT(text().size() + text("run/keeper.log.1").size(), 3 * kTestLogBytes);
 }
 
-TEST_F(LogFile, OfSomebodyElseIsLeftAlone) {
+TEST_F(LogFile, OfAnotherUserIsLeftAlone) {
   add("x");
   const auto other = *open_log(tree_.path("run/other"), kTestLogBytes);
   ASSERT_EQ(::write(other.get(), "0123456789", 10), 10);

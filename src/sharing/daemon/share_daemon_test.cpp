@@ -440,7 +440,7 @@ TEST_F(DaemonProcess, ADaemonThatCannotBeStartedIsAnErrorWithTheReason) {
 }
 
 // A process of the share writes random bytes into the usage page all the time.
-TEST_F(DaemonProcess, ATenantThatScribblesHarmsNobodyElse) {
+TEST_F(DaemonProcess, ATenantThatScribblesHarmsNoOther) {
   auto asking = client();
   const auto bad = asking.create(share_of({.name = "bad", .memory = "10GiB", .compute = "10%"}));
   auto other = share_of({.name = "good", .memory = "10GiB", .compute = "30%"});

@@ -255,7 +255,7 @@ TEST(Gate, ACaptureBeginsWhileOthersLookAfterTheStream) {
   EXPECT_GT(captures, 20);
 }
 
-TEST(Gate, OpensWhereNobodyGuardsIt) {
+TEST(Gate, OpensWhenItsDaemonIsGone) {
   FencedCuda cuda;
   cuda.ready();
   cuda.host().set_gate(0, FENCE_SHUT, 2);
@@ -350,7 +350,7 @@ TEST(Gate, AnExplicitCapIsRefusedAfterTenSecondsWithoutADaemon) {
   EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-TEST(Gate, WithoutACapNobodyIsRefused) {
+TEST(Gate, WithoutACapNoLaunchIsRefused) {
   FencedCuda cuda;
   cuda.ready();
   cuda.host().set_gate(0, FENCE_SHUT, 2);
@@ -469,7 +469,7 @@ TEST(Gate, InOneOnlyOneLaunchIsInFlight) {
 // A request in the middle of a kernel makes that kernel seem long, and the gate changes afterwards.
 // The learned cost of the others must not change, because they are launched just before the last
 // one ends according to it.
-TEST(Gate, AKernelCostsWhatItTakesNotWhatSomebodyElseTookMeanwhile) {
+TEST(Gate, AKernelCostsItsOwnTimeOnly) {
   FencedCuda cuda;
   cuda.ready();
   std::uint32_t turn = 1;

@@ -146,7 +146,7 @@ TEST(Turns, OneThatComesBackHasItsShareAtOnceAndNoMore) {
   EXPECT_NEAR(gpu.percent(2, 10s, 15s), 50, 2);
 }
 
-TEST(Turns, OneThatLeavesTakesNobodysAccountAlong) {
+TEST(Turns, OneThatLeavesTakesNoOtherAccountAlong) {
   SimulatedGpu gpu;
   gpu.add(1, percent(40), kGreedy);
   gpu.add(2, percent(40), kGreedy);
