@@ -52,7 +52,7 @@ TEST(CdiGenerate, AWrongDeviceIsAnsweredWithThoseThereAre) {
   EXPECT_THAT(run.out, IsEmpty());
 }
 
-TEST(CdiGenerate, WhatWasNotFoundIsToldOnlyWhenAsked) {
+TEST(CdiGenerate, ReportsMissingFilesOnlyWhenAsked) {
   const test::Machine machine("k80");
   const std::vector<std::string> words{"gantry", "cdi", "generate", "--root", machine.root()};
   EXPECT_THAT(run_cli(words).err, Not(HasSubstr("Not found")));
@@ -135,7 +135,7 @@ TEST(CdiGenerate, AWrongVendorOrClassIsAnError) {
       run_cli({"gantry", "cdi", "generate", "--root", machine.root(), "--class", "a b"}).status, 1);
 }
 
-TEST(CdiGenerate, WordsThatNobodyKnowsAreErrorsThatNameTheKnown) {
+TEST(CdiGenerate, UnknownWordsAreErrorsThatNameTheKnownOnes) {
   const test::Machine machine("h200");
   const auto feature = run_cli(
       {"gantry", "cdi", "generate", "--root", machine.root(), "--feature-flag", "disable-ipc"});

@@ -21,7 +21,7 @@ struct CommandPlace {
   std::string wanting;
 };
 
-// What the value of an option, or with an empty option the argument of a command, is.
+// The kind of value that an option takes; with an empty option, a command's argument.
 struct ValueKind {
   std::string_view command;
   std::string_view option;

@@ -42,7 +42,7 @@ TEST(DoctorCommand, ExplainsInJsonWhenAsked) {
   EXPECT_EQ(json["checks"][0]["fix_class"], "A");
 }
 
-TEST(DoctorCommand, WaitsForNvmlNoLongerThanTold) {
+TEST(DoctorCommand, WaitsForNvmlNoLongerThanTheDeadline) {
   const auto run = run_cli({"gantry", "doctor", "--deadline", "0"});
   EXPECT_EQ(run.status, 2) << run.err;
   test::Machine machine("h200");

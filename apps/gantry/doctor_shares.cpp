@@ -6,7 +6,7 @@
 #include "gantry/share_commands.hpp"
 #include "gpu/abi/fence.h"
 #include "sharing/backend/fence_libraries.hpp"
-#include "sharing/daemon/life_sign.hpp"
+#include "sharing/daemon/heartbeat.hpp"
 #include "sharing/daemon/share_record.hpp"
 
 #include <fmt/format.h>
@@ -70,9 +70,9 @@ void ask_daemon(const sys::Host& host, doctor::SharesView& view) {
   auto client = daemon::Client::connect_to_ready(host, kDaemonTimeout);
   if (!client.ok()) {
     view.only_root = client.error().code() == Errc::Denied;
-    const auto sign = daemon::read_life_sign(host);
-    if (client.error().code() == Errc::Timeout && sign)
-      view.hung_pid = static_cast<std::uint64_t>(sign->process.pid);
+    const auto heartbeat = daemon::read_heartbeat(host);
+    if (client.error().code() == Errc::Timeout && heartbeat)
+      view.hung_pid = static_cast<std::uint64_t>(heartbeat->process.pid);
     view.no_answer_reason = client.error().cause();
     return;
   }

@@ -26,7 +26,7 @@ TEST(DriverUser, NamesComeFromTheMachineNotFromUs) {
               HasSubstr("no group render"));
 }
 
-TEST(DriverUser, NobodyMayNotOpenAGroupsNode) {
+TEST(DriverUser, AnotherUserMayNotOpenAGroupsNode) {
   EXPECT_FALSE(may_open({}, video_node()));
   EXPECT_TRUE(may_open({.uid = 0, .gid = 33}, video_node()));
   EXPECT_TRUE(may_open({.uid = 1000, .gid = 100, .groups = {33}}, video_node()));

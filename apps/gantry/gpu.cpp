@@ -23,7 +23,7 @@ struct ResetOptions {
   bool dry_run = false;
 };
 
-// What a reset needs to know, and what it did.
+// The input of a reset, and its result.
 struct ResetReport {
   reset::ResetPlan plan;
   ownership::Owner owner = ownership::Owner::Plugin;
@@ -82,9 +82,6 @@ Result<ResetReport> look_before_reset(const sys::Host& host, const ResetOptions&
 
 Error with_advice(Error error) {
   if (error.code() != Errc::Busy || !error.remedy().empty()) return error;
-  if (error.text().find("nvidia-persiste") != std::string::npos)
-    return std::move(error).advise(
-        "stop it, and start it again after the reset: sudo systemctl stop nvidia-persistenced");
   return std::move(error).advise("wait for them with --drain SECONDS, or end them");
 }
 

@@ -129,7 +129,7 @@ int report(const CLI::App& app, const CLI::ParseError& stop, Context& context) {
 // A user without the right gets the command to type. sudo drops GANTRY_ROOT.
 std::string way_to_root(const Error& error, int argc, char** argv, const Context& context) {
   const bool denied = error.sys_errno() == EACCES || error.sys_errno() == EPERM;
-  if (!denied || ::geteuid() == 0 || contains(error.text(), "sudo ")) return "";
+  if (!denied || ::geteuid() == 0 || contains(error.remedy(), "sudo ")) return "";
   std::string command = "sudo";
   for (const std::string_view word : std::span(argv, static_cast<std::size_t>(argc))) {
     command += " " + sys::shell_word(word);

@@ -42,7 +42,7 @@ TEST_F(RefreshCdi, IsMadeAgainAfterBindAndAfterRelease) {
   EXPECT_EQ(spec(), before);
 }
 
-TEST_F(RefreshCdi, IsLeftToTheAgentAndNotBegunWhereNobodyUsesIt) {
+TEST_F(RefreshCdi, IsLeftToTheAgentAndNotBegunWhereItIsNotUsed) {
   ASSERT_EQ(run({"vfio", "bind", kGpu}).status, 0);
   EXPECT_EQ(spec(), kNone);
   ASSERT_EQ(run({"vfio", "release", kGpu}).status, 0);

@@ -97,7 +97,7 @@ void add_kernel_log(Report& report, const sys::Host& host) {
   report.files.push_back({"kernel-log.txt", doctor::remove_secrets(gpu_lines(*log))});
 }
 
-// What the units of Gantry and NVIDIA have logged.
+// The logs of the units of Gantry and NVIDIA.
 void add_journal(Report& report) {
   const auto run = sys::run_command(
       {"journalctl", "--no-pager", "--quiet", "--lines=2000", "--unit=gantry*", "--unit=nvidia-*"},
@@ -223,8 +223,8 @@ void add_report(CLI::App& app, Context& context, Action& chosen) {
       ->type_name("FILE")
       ->transform(absolute_path());
   command->add_flag("--mask", options->mask,
-                    "Replace UUIDs, serial numbers, host and user names and addresses, the same "
-                    "one by the same text everywhere");
+                    "Replace UUIDs, serial numbers, host and user names and addresses; equal "
+                    "identities get equal replacements");
   add_deadline(*command, options->deadline);
   add_examples(
       *command,

@@ -83,7 +83,7 @@ void add_limit_flags(CLI::App& command, ShareFlags& flags) {
 
 void add_backend_flags(CLI::App& command, ShareFlags& flags) {
   add_word(command, "--backend", flags.text.backend,
-           "What enforces the limits: auto (default), fence, mps, mig or time-slicing");
+           "Backend that enforces the limits: auto (default), fence, mps, mig or time-slicing");
   command
       .add_option("--gpu", flags.gpus,
                   "Index or UUID of a GPU or MIG instance; for a share of several, separate them "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/share_commands.hpp"
 
+#include "base/core/bytes.hpp"
 #include "base/core/text.hpp"
 #include "container/plan/machine_for_test.hpp"
 #include "gantry/share_table.hpp"
@@ -20,8 +21,6 @@ using ::testing::Contains;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 daemon::ShareState busy_share() {
   daemon::ShareState state;
@@ -104,7 +103,7 @@ TEST(ShareTable, ShowsWhatTheAuditorFound) {
   EXPECT_THAT(usage_table({state}), HasSubstr("blue: 4711 holds 12 GiB past the fence (stopped)"));
 }
 
-TEST(ShareTable, WarnsOfWhoeverIsOutsideOfTheShares) {
+TEST(ShareTable, WarnsOfProcessesOutsideOfTheShares) {
   auto state = busy_share();
   EXPECT_THAT(usage_table({state}), Not(HasSubstr("Warning")));
   state.gpus[0].unmanaged = {{.pid = 815, .memory_used = kGiB, .command = "python3 other.py"}};

@@ -31,12 +31,12 @@ void write_json(json::Writer& out, const backend::BackendInfo& facts, const std:
     out.member("here", facts.here);
     out.member("why", facts.why);
     out.member("chosen", facts.name == chosen);
-    out.rows("promises", facts.guarantees, [&](const auto& promise) {
+    out.rows("promises", facts.guarantees, [&](const auto& guarantee) {
       out.object([&] {
-        out.member("what", promise.what);
-        out.member("against", promise.against);
-        out.member("holds", promise.holds);
-        out.member("how", promise.how);
+        out.member("what", guarantee.what);
+        out.member("against", guarantee.against);
+        out.member("holds", guarantee.holds);
+        out.member("how", guarantee.how);
       });
     });
   });
@@ -46,8 +46,8 @@ std::string describe(const backend::BackendInfo& facts) {
   auto text = fmt::format("{}: {}\n  {}: {}\n", facts.name, facts.sentence,
                           facts.here ? "Here" : "Not available here", facts.why);
   text += fmt::format(kRow, "WHAT", "AGAINST", "HOLDS", "HOW");
-  for (const auto& promise : facts.guarantees) {
-    text += fmt::format(kRow, promise.what, promise.against, promise.holds, promise.how);
+  for (const auto& guarantee : facts.guarantees) {
+    text += fmt::format(kRow, guarantee.what, guarantee.against, guarantee.holds, guarantee.how);
   }
   return text;
 }
@@ -114,7 +114,8 @@ Result<int> explain_share(const ShareExplainOptions& options, Context& context) 
 void add_share_explain(CLI::App& share, Context& context, Action& chosen) {
   auto options = std::make_shared<ShareExplainOptions>();
   auto* command = share.add_subcommand(
-      "explain", "Show what each backend guarantees against whom, and which one is used here");
+      "explain",
+      "Show what each backend guarantees, and against which programs, and which one is used");
   add_machine_options(*command, context);
   command->add_option("name", options->name, "A share of `gantry share ls`")->type_name("NAME");
   command->add_option("--backend", options->backend, "Show only this backend")

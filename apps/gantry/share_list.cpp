@@ -52,12 +52,13 @@ Result<int> list_shares(Context& context) {
 // The share daemon knows only the names of programs: reading a command line may block for as long
 // as the process likes.
 void read_command_lines(std::vector<daemon::ShareState>& shares) {
-  constexpr std::size_t kMost = 4096;
+  constexpr std::size_t kMaxCommandLineBytes = 4096;
   const auto machine = sys::Host::at("/");
   if (!machine.ok()) return;
   for (auto& state : shares) {
     for (auto& process : state.processes) {
-      auto line = machine->read(fmt::format("/proc/{}/cmdline", process.pid), kMost).value_or("");
+      auto line = machine->read(fmt::format("/proc/{}/cmdline", process.pid), kMaxCommandLineBytes)
+                      .value_or("");
       std::replace(line.begin(), line.end(), '\0', ' ');
       if (const auto text = trim(line); !text.empty()) process.command = printable(text);
     }

@@ -36,13 +36,13 @@ std::string matrix(const model::Inventory& machine, std::size_t width) {
   return table.text(width);
 }
 
-struct Switched {
+struct SwitchSummary {
   int pairs = 0;           // through NVSwitch
   bool every_pair = true;  // all of them, with the same number of NVLinks
 };
 
-Switched switched(const model::Inventory& machine) {
-  Switched found;
+SwitchSummary switched(const model::Inventory& machine) {
+  SwitchSummary found;
   const model::Link* first = nullptr;
   for (std::size_t i = 0; i < machine.links.size(); ++i) {
     for (std::size_t j = i + 1; j < machine.links[i].size(); ++j) {

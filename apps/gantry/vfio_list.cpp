@@ -106,7 +106,7 @@ std::string list_json(const sys::Host& host, const vfio::MachineState& state,
       out.object([&] {
         out.member("address", f.address.sysfs());
         out.member("kind", pci::to_string(f.kind()));
-        out.member("uuid", known == nullptr ? "" : known->uuid);
+        out.member("uuid", known == nullptr ? "" : known->uuid.text);
         out.member("driver", f.driver);
         out.member("owner", row.owner);
         out.member("iommuGroup", f.iommu_group);

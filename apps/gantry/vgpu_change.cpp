@@ -177,7 +177,7 @@ void add_vgpu_remove(CLI::App& vgpu, Context& context, Action& chosen) {
 
 void add_vgpu_apply(CLI::App& vgpu, Context& context, Action& chosen) {
   auto flags = std::make_shared<VgpuFlags>();
-  auto* command = vgpu.add_subcommand("apply", "Make the vGPUs those of a named set");
+  auto* command = vgpu.add_subcommand("apply", "Apply a named set of vGPUs");
   command->add_option("-f,--config-file", flags->file, "Configuration of vgpu-device-manager")
       ->type_name("FILE")
       ->transform(absolute_path());
@@ -197,7 +197,7 @@ void add_vgpu_apply(CLI::App& vgpu, Context& context, Action& chosen) {
 void add_vgpu_assert(CLI::App& vgpu, Context& context, Action& chosen) {
   auto flags = std::make_shared<VgpuFlags>();
   auto* command =
-      vgpu.add_subcommand("assert", "Exit with 1 unless the vGPUs are those of a named set");
+      vgpu.add_subcommand("assert", "Check that a named set is applied (exit status 1 if not)");
   command->add_option("-f,--config-file", flags->file, "Configuration of vgpu-device-manager")
       ->type_name("FILE")
       ->transform(absolute_path())

@@ -47,7 +47,7 @@ void write_vgpu_gpu(json::Writer& out, const vgpu::VgpuGpu& gpu) {
   out.object([&] {
     out.member("index", gpu.index);
     out.member("address", gpu.address.sysfs());
-    out.member("uuid", gpu.uuid);
+    out.member("uuid", gpu.uuid.text);
     out.member("deviceFilter", gpu.device_filter());
     out.member("framework", vgpu::to_string(gpu.framework));
     out.member("problem", gpu.problem);

@@ -97,7 +97,8 @@ Status check_without_vgpus(const sys::Host& host, const VgpuOwners& owners) {
   return {};
 }
 
-// What a GPU has that could not be restored is unknown: its change stays until it is repeated.
+// If a GPU could not be restored, its vGPUs are unknown. Its change stays recorded until the
+// command is repeated.
 std::map<PciAddress, Status> unfinished_gpus(const vgpu::ChangeReport& report) {
   std::map<PciAddress, Status> of;
   for (const auto& [gpu, error] : report.failed)
@@ -125,7 +126,7 @@ VgpuOwners owners_after_remove(const std::vector<vgpu::VgpuGpu>& gpus,
   return owners;
 }
 
-VgpuOwners owners_after_apply(const std::vector<vgpu::Wanted>& wanted) {
+VgpuOwners owners_after_apply(const std::vector<vgpu::DesiredVgpus>& wanted) {
   VgpuOwners owners;
   for (const auto& one : wanted) {
     const bool any = std::any_of(one.counts.begin(), one.counts.end(),

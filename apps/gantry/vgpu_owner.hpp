@@ -23,7 +23,7 @@ struct VgpuOwners {
 VgpuOwners owners_after_create(const model::PciAddress& gpu);
 VgpuOwners owners_after_remove(const std::vector<vgpu::VgpuGpu>& gpus,
                                const std::vector<std::string>& ids);
-VgpuOwners owners_after_apply(const std::vector<vgpu::Wanted>& wanted);
+VgpuOwners owners_after_apply(const std::vector<vgpu::DesiredVgpus>& wanted);
 // Also the GPUs of a change that was interrupted, in the journal or in the ledger only.
 Result<VgpuOwners> owners_after_restore(const sys::Host& host);
 

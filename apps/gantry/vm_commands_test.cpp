@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry vm config and gantry vm check on simulated machines.
+#include "base/core/bytes.hpp"
 #include "gantry/vm_gpus.hpp"
 #include "gpu/probe/snapshot.hpp"
 #include "support/machine.hpp"
@@ -34,9 +35,9 @@ TEST(GuestGpus, HaveTheBarsOfSysfs) {
   const Machine machine("h200");
   const auto gpus = gpus_of(machine);
   ASSERT_EQ(gpus.size(), 1U);
-  EXPECT_THAT(gpus[0].bars, ElementsAre(hypervisor::MemoryBar{0, 16 * hypervisor::kMiB, true},
-                                        hypervisor::MemoryBar{2, 256 * hypervisor::kGiB, true},
-                                        hypervisor::MemoryBar{4, 32 * hypervisor::kMiB, true}));
+  EXPECT_THAT(gpus[0].bars, ElementsAre(hypervisor::MemoryBar{0, 16 * kMiB, true},
+                                        hypervisor::MemoryBar{2, 256 * kGiB, true},
+                                        hypervisor::MemoryBar{4, 32 * kMiB, true}));
   EXPECT_EQ(gpus[0].numa_node, std::nullopt);
   EXPECT_EQ(gpus[0].attachment, Attachment::Passthrough);
 }
@@ -170,7 +171,7 @@ TEST(VmConfig, JsonHasTextNotesAndSizes) {
   EXPECT_EQ(document["for"].string(), "qemu");
   EXPECT_THAT(document["text"].string_or_empty(), HasSubstr("exec qemu-system-x86_64"));
   EXPECT_EQ(document["gpus"].size(), 2U);
-  EXPECT_EQ(document["mmio_window_bytes"].u64(), 1024 * hypervisor::kGiB);
+  EXPECT_EQ(document["mmio_window_bytes"].u64(), 1024 * kGiB);
 }
 
 TEST(VmCheck, SaysWhatIsMissingAndExitsWithOne) {

@@ -69,7 +69,7 @@ TEST(VectorAdd, TakesMemoryBesidesAsFarAsThereIsSome) {
   EXPECT_THAT(more.err, HasSubstr("CUDA_ERROR_OUT_OF_MEMORY, 2"));
 }
 
-TEST(VectorAdd, BlamesNobodyForMemoryThatTheCardDoesNotHave) {
+TEST(VectorAdd, BlamesNoProcessForMemoryThatTheCardDoesNotHave) {
   const test::Machine machine("h200");
   const Outcome result = run(vector_add, {.library = machine.cuda_library(), .memory_mib = 200000});
   EXPECT_EQ(result.status, 1);

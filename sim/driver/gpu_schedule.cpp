@@ -27,16 +27,16 @@ void sample(ProcessSlot& slot, uint64_t wall) {
   ++slot.sample_count;
 }
 
-struct Waiting {
+struct WaitQueue {
   uint32_t count;
   uint32_t next;  // after the current one, in turn
   bool current;   // the current process is one of them
 };
 
-Waiting waiting_in(const TimeRegion& region, uint32_t timeline_number) {
+WaitQueue waiting_in(const TimeRegion& region, uint32_t timeline_number) {
   const uint32_t current = region.timeline[timeline_number].current;
   const uint32_t count = slots_in(region);
-  Waiting found = {0, kMaxProcessSlots, false};
+  WaitQueue found = {0, kMaxProcessSlots, false};
   uint32_t first = kMaxProcessSlots;
   for (uint32_t i = 0; i < count; ++i) {
     const ProcessSlot& slot = region.slot[i];
@@ -84,7 +84,7 @@ void run_alone(TimeRegion& region, uint32_t number, uint32_t slot, uint64_t wall
     timeline.slice_end = timeline.wall + kSliceNs - (timeline.wall - timeline.slice_end) % kSliceNs;
 }
 
-void take_turns(TimeRegion& region, uint32_t number, const Waiting& waiting, uint64_t wall) {
+void take_turns(TimeRegion& region, uint32_t number, const WaitQueue& waiting, uint64_t wall) {
   Timeline& timeline = region.timeline[number];
   if (timeline.switching == 0 && (!waiting.current || timeline.wall >= timeline.slice_end)) {
     timeline.current = waiting.next;
@@ -115,7 +115,7 @@ void advance(TimeRegion& region, uint32_t timeline_number, uint64_t wall) {
   // Each round ends a slice, a switch or the work of a process; the bound protects against a
   // damaged region.
   for (int rounds = 0; timeline.wall < wall && rounds < 500000; ++rounds) {
-    const Waiting waiting = waiting_in(region, timeline_number);
+    const WaitQueue waiting = waiting_in(region, timeline_number);
     if (waiting.count == 0) {
       pass(region, timeline_number, kMaxProcessSlots, wall - timeline.wall);
     } else if (waiting.count == 1) {

@@ -52,7 +52,7 @@ TEST(GpuSchedule, TwoBusyProcessesGetHalfEachAndTheSwitchesCost) {
   EXPECT_NEAR(static_cast<double>(gpu[1].busy), 500.0 * kMs, 3.0 * kMs);
 }
 
-TEST(GpuSchedule, TheSharesDoNotDependOnHowOftenSomebodyLooks) {
+TEST(GpuSchedule, TheSharesDoNotDependOnHowOftenTheyAreRead) {
   Gpu once(3);
   Gpu often(3);
   for (std::uint32_t i = 0; i < 3; ++i) {

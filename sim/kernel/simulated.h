@@ -17,7 +17,7 @@ struct sim_vgpu_type {
   unsigned int memory_mib;
 };
 
-/* What the machine's description says of one GPU. */
+/* One GPU of the machine's description. */
 struct sim_gpu_description {
   char address[32]; /* "0000:18:00.0" */
   char model[64], uuid[48], vbios[32], firmware[32];

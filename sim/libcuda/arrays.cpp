@@ -36,8 +36,9 @@ bool measure(const CUDA_ARRAY3D_DESCRIPTOR& shape, Array& array) {
   array.element = format_bytes(shape.Format) * channels;
   if (array.element == 0 || shape.Width == 0 || (channels != 1 && channels != 2 && channels != 4))
     return false;
-  constexpr size_t kMost = 1U << 24U;
-  if (shape.Width > kMost || shape.Height > kMost || shape.Depth > kMost) return false;
+  constexpr size_t kMaxExtent = 1U << 24U;
+  if (shape.Width > kMaxExtent || shape.Height > kMaxExtent || shape.Depth > kMaxExtent)
+    return false;
   array.row = shape.Width * array.element;
   return !__builtin_mul_overflow(array.row, at_least_one(shape.Height) * at_least_one(shape.Depth),
                                  &array.size);

@@ -119,7 +119,7 @@ TEST(CudaContention, AKilledProcessLeavesTheQueueAtOnce) {
   EXPECT_FLOAT_EQ(timed_spin(cuda, function, 50 * kMs), 50.0F);
 }
 
-// What an auditor on the host sees.
+// The view of an auditor on the host.
 TEST(CudaContention, NvmlTellsWhoHasHowMuchOfTheTime) {
   const test::Machine machine("h200");
   const CudaInTree cuda(machine);

@@ -28,7 +28,7 @@ struct Box {
   uint64_t width, height, depth;
 };
 
-constexpr uint64_t kMost = 1ULL << 40U;  // sums of a few cannot wrap around
+constexpr uint64_t kMaxExtent = 1ULL << 40U;  // sums of a few cannot wrap around
 
 // Whether `count` from `first` on lie in `size`.
 bool fits(uint64_t first, uint64_t count, uint64_t size) {
@@ -36,8 +36,8 @@ bool fits(uint64_t first, uint64_t count, uint64_t size) {
 }
 
 bool place_of(const End& end, const Box& box, Place& place) {
-  if (box.width > kMost || end.x > kMost || end.y > kMost || end.z > kMost || end.pitch > kMost ||
-      end.height > kMost)
+  if (box.width > kMaxExtent || end.x > kMaxExtent || end.y > kMaxExtent || end.z > kMaxExtent ||
+      end.pitch > kMaxExtent || end.height > kMaxExtent)
     return false;
   uint64_t base = 0;
   place.row = end.pitch == 0 ? box.width + end.x : end.pitch;

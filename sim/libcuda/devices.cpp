@@ -14,7 +14,7 @@ constexpr size_t kMaxCandidates = static_cast<size_t>(GANTRY_SIM_MAX_GPUS) *
                                   GANTRY_SIM_MAX_MIG_INSTANCES * GANTRY_SIM_MAX_MIG_INSTANCES;
 constexpr uint64_t kMiB = 1U << 20U;
 
-struct Found {
+struct DeviceCandidates {
   gantry_sim_gpu_state state[GANTRY_SIM_MAX_GPUS];  // holds the UUIDs that candidates point to
   Candidate candidate[kMaxCandidates];
   size_t count;
@@ -52,7 +52,7 @@ bool instance_visible(const gantry_sim_gpu& card, uint32_t gi, uint32_t ci) {
   return device_error(node, driver.machine->caps_major, minor + 1 + ci) == 0;
 }
 
-void add_candidates(Found& found, uint32_t gpu) {
+void add_candidates(DeviceCandidates& found, uint32_t gpu) {
   const gantry_sim_gpu& card = driver.machine->gpu[gpu];
   gantry_sim_gpu_state& state = found.state[gpu];
   gantry_sim_read_gpu_state(gpu, &state);
@@ -123,7 +123,7 @@ void fill_device(Device& device, const Candidate& candidate, const gantry_sim_gp
 }  // namespace
 
 CUresult find_devices() {
-  auto* found = static_cast<Found*>(calloc(1, sizeof(Found)));
+  auto* found = static_cast<DeviceCandidates*>(calloc(1, sizeof(DeviceCandidates)));
   if (found == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   for (uint32_t gpu = 0; gpu < driver.machine->gpu_count; ++gpu) add_candidates(*found, gpu);
   size_t chosen[GANTRY_SIM_MAX_GPUS];

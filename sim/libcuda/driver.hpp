@@ -90,7 +90,7 @@ class DriverUnlock {
   DriverUnlock& operator=(const DriverUnlock&) = delete;
 };
 
-// What a stream of 0 means to the caller of the present entry point.
+// The stream that 0 means to the caller of this entry point.
 DefaultStream default_stream();
 
 // nullptr if there is no such device.
@@ -106,7 +106,7 @@ CUresult device_failure(const Device& device);
 // CUDA_ERROR_OUT_OF_MEMORY if it does not fit.
 CUresult charge(Device& device, uint64_t bytes);
 void uncharge(Device& device, uint64_t bytes);
-// What the process may still take of it.
+// The memory that the process may still allocate on the device.
 uint64_t free_bytes(const Device& device);
 
 uint64_t context_bytes(const Device& device);

@@ -155,7 +155,7 @@ TEST(CudaLaunch, OneLaunchOnSeveralDevicesRunsOnEach) {
   EXPECT_EQ(launch(launches, kDevices, 0), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
-TEST(CudaLaunch, AKernelNobodyKnowsSucceedsAndTakesItsTime) {
+TEST(CudaLaunch, AnUnknownKernelSucceedsAndTakesItsTime) {
   const LoadedCuda cuda;
   const CUfunction function = ready(cuda, "somethingElse");
   CUevent start = nullptr;
@@ -197,7 +197,7 @@ TEST(CudaLaunch, PerThreadDefaultStreamsAreStreamsOfTheirOwn) {
 }
 
 // A host function in a stream that blocks until it is released.
-struct Door {
+struct BlockingCallback {
   std::atomic<bool> entered = false;
   std::atomic<bool> open = false;
   std::atomic<bool> left = false;
@@ -206,12 +206,12 @@ struct Door {
   const Api* cuda = nullptr;
 
   static void pass(void* data) {
-    auto& door = *static_cast<Door*>(data);
-    door.thread = static_cast<pid_t>(::syscall(SYS_gettid));
-    door.asked = door.cuda->cuCtxSynchronize();
-    door.entered = true;
-    while (!door.open) std::this_thread::yield();
-    door.left = true;
+    auto& callback = *static_cast<BlockingCallback*>(data);
+    callback.thread = static_cast<pid_t>(::syscall(SYS_gettid));
+    callback.asked = callback.cuda->cuCtxSynchronize();
+    callback.entered = true;
+    while (!callback.open) std::this_thread::yield();
+    callback.left = true;
   }
 };
 
@@ -221,31 +221,31 @@ class CudaHostFunctions : public ::testing::Test {
     ready(cuda_);
     EXPECT_EQ(cuda_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     EXPECT_EQ(cuda_.cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
-    door_.cuda = &cuda_;
+    callback_.cuda = &cuda_;
   }
   ~CudaHostFunctions() override {
-    door_.open = true;
+    callback_.open = true;
     EXPECT_EQ(cuda_.cuCtxSynchronize(), CUDA_SUCCESS);
-    EXPECT_TRUE(door_.left);
+    EXPECT_TRUE(callback_.left);
   }
   LoadedCuda cuda_;
   CUstream stream_ = nullptr;
   CUevent event_ = nullptr;
-  Door door_;
+  BlockingCallback callback_;
 };
 
 TEST_F(CudaHostFunctions, RunOnAThreadOfTheirOwnWhileTheCallerGoesOn) {
-  ASSERT_EQ(cuda_.cuLaunchHostFunc(stream_, Door::pass, &door_), CUDA_SUCCESS);
-  while (!door_.entered) std::this_thread::yield();
-  EXPECT_NE(door_.thread, static_cast<pid_t>(::syscall(SYS_gettid)));
-  EXPECT_EQ(door_.asked, CUDA_ERROR_NOT_PERMITTED) << "they must not call the driver";
+  ASSERT_EQ(cuda_.cuLaunchHostFunc(stream_, BlockingCallback::pass, &callback_), CUDA_SUCCESS);
+  while (!callback_.entered) std::this_thread::yield();
+  EXPECT_NE(callback_.thread, static_cast<pid_t>(::syscall(SYS_gettid)));
+  EXPECT_EQ(callback_.asked, CUDA_ERROR_NOT_PERMITTED) << "they must not call the driver";
   ASSERT_EQ(cuda_.cuEventRecord(event_, stream_), CUDA_SUCCESS);
   EXPECT_EQ(cuda_.cuStreamQuery(stream_), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(cuda_.cuEventQuery(event_), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(cuda_.cuStreamQuery(nullptr), CUDA_SUCCESS) << "another stream";
-  door_.open = true;
+  callback_.open = true;
   EXPECT_EQ(cuda_.cuEventSynchronize(event_), CUDA_SUCCESS);
-  EXPECT_TRUE(door_.left);
+  EXPECT_TRUE(callback_.left);
   EXPECT_EQ(cuda_.cuStreamQuery(stream_), CUDA_SUCCESS);
 }
 
@@ -254,8 +254,8 @@ TEST_F(CudaHostFunctions, WorkBehindThemSeesWhatTheyDid) {
   word = 0;
   CUdeviceptr memory = 0;
   ASSERT_EQ(cuda_.cuMemAlloc_v2(&memory, 64), CUDA_SUCCESS);
-  door_.open = true;
-  ASSERT_EQ(cuda_.cuLaunchHostFunc(stream_, Door::pass, &door_), CUDA_SUCCESS);
+  callback_.open = true;
+  ASSERT_EQ(cuda_.cuLaunchHostFunc(stream_, BlockingCallback::pass, &callback_), CUDA_SUCCESS);
   ASSERT_EQ(cuda_.cuLaunchHostFunc(
                 stream_, [](void*) { word = 4711; }, nullptr),
             CUDA_SUCCESS);
@@ -269,33 +269,33 @@ TEST_F(CudaHostFunctions, WorkBehindThemSeesWhatTheyDid) {
 TEST_F(CudaHostFunctions, AnotherStreamWaitsForThemByAnEvent) {
   CUstream other = nullptr;
   ASSERT_EQ(cuda_.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  ASSERT_EQ(cuda_.cuLaunchHostFunc(stream_, Door::pass, &door_), CUDA_SUCCESS);
+  ASSERT_EQ(cuda_.cuLaunchHostFunc(stream_, BlockingCallback::pass, &callback_), CUDA_SUCCESS);
   ASSERT_EQ(cuda_.cuEventRecord(event_, stream_), CUDA_SUCCESS);
   EXPECT_EQ(cuda_.cuStreamQuery(other), CUDA_SUCCESS);
   ASSERT_EQ(cuda_.cuStreamWaitEvent(other, event_, 0), CUDA_SUCCESS);
   EXPECT_EQ(cuda_.cuStreamQuery(other), CUDA_ERROR_NOT_READY);
-  door_.open = true;
+  callback_.open = true;
   EXPECT_EQ(cuda_.cuStreamSynchronize(other), CUDA_SUCCESS);
-  EXPECT_TRUE(door_.left);
+  EXPECT_TRUE(callback_.left);
 }
 
-TEST_F(CudaHostFunctions, CallbacksAreToldTheirStream) {
-  struct Called {
+TEST_F(CudaHostFunctions, CallbacksReceiveTheirStream) {
+  struct CallbackResult {
     CUstream stream = nullptr;
     CUresult status = CUDA_ERROR_UNKNOWN;
-  } called;
-  door_.open = true;
-  ASSERT_EQ(cuda_.cuLaunchHostFunc(stream_, Door::pass, &door_), CUDA_SUCCESS);
+  } callback_result;
+  callback_.open = true;
+  ASSERT_EQ(cuda_.cuLaunchHostFunc(stream_, BlockingCallback::pass, &callback_), CUDA_SUCCESS);
   ASSERT_EQ(cuda_.cuStreamAddCallback(
                 stream_,
                 [](CUstream stream, CUresult status, void* data) {
-                  *static_cast<Called*>(data) = {stream, status};
+                  *static_cast<CallbackResult*>(data) = {stream, status};
                 },
-                &called, 0),
+                &callback_result, 0),
             CUDA_SUCCESS);
   ASSERT_EQ(cuda_.cuStreamSynchronize(stream_), CUDA_SUCCESS);
-  EXPECT_EQ(called.stream, stream_);
-  EXPECT_EQ(called.status, CUDA_SUCCESS);
+  EXPECT_EQ(callback_result.stream, stream_);
+  EXPECT_EQ(callback_result.status, CUDA_SUCCESS);
 }
 
 TEST(CudaModule, KnowsTheKernelsOfItsPtx) {

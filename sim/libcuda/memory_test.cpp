@@ -211,7 +211,7 @@ TEST_F(CudaMemory, AddressesBeyondTheProcessAreRefused) {
   EXPECT_EQ(cuda_.cuMemAddressFree(address, 2 * kMiB), CUDA_SUCCESS);
 }
 
-TEST_F(CudaMemory, APoolKeepsWhatWasFreedUntilSomebodySynchronises) {
+TEST_F(CudaMemory, APoolKeepsFreedMemoryUntilASynchronisation) {
   CUdeviceptr one = 0;
   CUdeviceptr two = 0;
   CUmemoryPool pool = nullptr;

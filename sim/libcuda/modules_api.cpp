@@ -12,7 +12,7 @@
 namespace gantry::sim::cuda {
 namespace {
 
-constexpr size_t kMostBytes = 1U << 30U;
+constexpr size_t kMaxImageBytes = 1U << 30U;
 
 CUresult load(const void* image, Context* context, bool library, Module*& module) {
   module = make<Module>(context);
@@ -39,7 +39,7 @@ char* read_file(const char* path) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return nullptr;
   const off_t size = lseek(fd, 0, SEEK_END);
-  const bool readable = size >= 0 && static_cast<size_t>(size) < kMostBytes;
+  const bool readable = size >= 0 && static_cast<size_t>(size) < kMaxImageBytes;
   char* text = readable ? static_cast<char*>(calloc(1, static_cast<size_t>(size) + 8)) : nullptr;
   size_t got = 0;
   while (text != nullptr && got < static_cast<size_t>(size)) {

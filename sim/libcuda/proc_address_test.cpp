@@ -107,7 +107,7 @@ TEST(CudaProcAddress, SaysWhetherTheNameOrTheVersionIsMissing) {
   EXPECT_EQ(cuda.cuGetProcAddress("cuNothing", &found, 12000, 0), CUDA_ERROR_NOT_FOUND);
 }
 
-TEST(CudaExportTable, TheRuntimeIsToldOnceWhyItDoesNotStart) {
+TEST(CudaExportTable, ExplainsOnceWhyTheRuntimeDoesNotStart) {
   const LoadedCuda cuda;
   CUuuid runtime = {};
   std::memcpy(runtime.bytes, "\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9",

@@ -13,13 +13,13 @@ namespace {
 
 constexpr uint64_t kMemoryMagic = 0x6d654d6572616853;
 
-struct Shared {
-  Shared* next;
+struct SharedBlock {
+  SharedBlock* next;
   const char* data;
   SharedHeader header;
   int fd;
 };
-constinit Shared* all_shared = nullptr;
+constinit SharedBlock* all_shared = nullptr;
 
 bool write_all(int fd, const char* from, uint64_t bytes, uint64_t at) {
   while (bytes > 0) {
@@ -46,12 +46,12 @@ int make_memory_file(const char* data, const SharedHeader& header) {
 }  // namespace
 
 int share_in_place(char* data, uint64_t size, const Device& device, SharedHeader& header) {
-  for (const Shared* one = all_shared; one != nullptr; one = one->next) {
+  for (const SharedBlock* one = all_shared; one != nullptr; one = one->next) {
     if (one->data != data) continue;
     header = one->header;
     return one->fd;
   }
-  auto* made = static_cast<Shared*>(calloc(1, sizeof(Shared)));
+  auto* made = static_cast<SharedBlock*>(calloc(1, sizeof(SharedBlock)));
   if (made == nullptr) return -1;
   const uint64_t own = static_cast<uint64_t>(getpid()) << 32U;
   header = {kMemoryMagic, size, own + ++driver.next_id, device.gpu, device.gi};
@@ -84,8 +84,8 @@ char* map_shared(int fd, SharedHeader& header) {
 }
 
 void end_sharing(const char* data) {
-  for (Shared** at = &all_shared; *at != nullptr; at = &(*at)->next) {
-    Shared* found = *at;
+  for (SharedBlock** at = &all_shared; *at != nullptr; at = &(*at)->next) {
+    SharedBlock* found = *at;
     if (found->data != data) continue;
     *at = found->next;
     close(found->fd);

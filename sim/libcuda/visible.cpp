@@ -78,9 +78,9 @@ size_t by_word(const Candidate* candidates, size_t count, const Order& order, co
   return kNone;
 }
 
-class Chosen {
+class DeviceSelection {
  public:
-  Chosen(size_t* indices, size_t capacity) : indices_(indices), capacity_(capacity) {}
+  DeviceSelection(size_t* indices, size_t capacity) : indices_(indices), capacity_(capacity) {}
   bool add(size_t index) {
     for (size_t i = 0; i < count_; ++i) {
       if (indices_[i] == index) return false;
@@ -107,7 +107,7 @@ class Chosen {
 size_t choose_visible(const Candidate* candidates, size_t count, const char* visible,
                       const char* order, size_t* chosen, size_t capacity) {
   const Order gpus = device_order(candidates, count, order);
-  Chosen result(chosen, capacity);
+  DeviceSelection result(chosen, capacity);
   if (visible == nullptr) {
     for (size_t i = 0; i < gpus.count; ++i) result.add(gpus.first[i]);
   } else {

@@ -32,8 +32,8 @@ unsigned int percent(uint64_t part, uint64_t whole) {
 }  // namespace
 
 ProcessLoad::ProcessLoad(const Target& target, uint64_t window_ns) : gpu_(target.gpu) {
-  size_ = gantry_sim_time_list(time_of_machine(), window_ns, rows_, kMost);
-  if (size_ > kMost) size_ = kMost;
+  size_ = gantry_sim_time_list(time_of_machine(), window_ns, rows_, kMaxRows);
+  if (size_ > kMaxRows) size_ = kMaxRows;
 }
 
 unsigned int ProcessLoad::of_process(int32_t pid) const {

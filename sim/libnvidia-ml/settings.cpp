@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an administrator sets on a card: persistence, compute mode, power limit, locked clocks,
+// The settings of an administrator: persistence, compute mode, power limit, locked clocks,
 // drain. Root only; every process of the machine sees the change.
 
 #include "sim/libnvidia-ml/state_change_internal.hpp"

@@ -39,10 +39,10 @@ class ProcessLoad {
   unsigned int of_card() const;
 
  private:
-  static constexpr size_t kMost = 256;
+  static constexpr size_t kMaxRows = 256;
   uint32_t gpu_;
   size_t size_ = 0;
-  gantry_sim_time_use rows_[kMost] = {};
+  gantry_sim_time_use rows_[kMaxRows] = {};
 };
 
 }  // namespace gantry::sim::nvml

@@ -34,7 +34,7 @@ std::string twice_each_comma(std::string_view text) {
 class Arguments {
  public:
   void add(std::initializer_list<std::string> words) { all.insert(all.end(), words); }
-  // What the host's first program reads below /sys/firmware/qemu_fw_cfg.
+  // The host's first program reads this below /sys/firmware/qemu_fw_cfg.
   void add_value(std::string_view name, std::string_view text) {
     if (text.empty()) return;
     add({"-fw_cfg", fmt::format("name=opt/gantry/{},string={}", name, twice_each_comma(text))});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which PCI functions a virtual machine host gets, on which buses, and with which addresses.
+#include "gpu/model/pci_vendor.hpp"
 #include "sim/machine/boot_internal.hpp"
 #include "sim/machine/topology.hpp"
 
@@ -11,7 +12,6 @@
 namespace gantry::sim {
 namespace {
 
-constexpr std::uint32_t kNvidiaVendor = 0x10de;
 constexpr unsigned kLastBus = 0xff;
 constexpr std::uint8_t kLastSlot = 0x1f;  // of the main bus: the chipset's own functions
 
@@ -30,7 +30,7 @@ std::vector<const PciFunction*> booted_functions(const Machine& machine) {
   };
   for (const auto& gpu : machine.gpus) want(gpu.pci);
   for (const auto& function : machine.pci) {
-    if (function.vendor == kNvidiaVendor && !is_bridge(function)) want(function);
+    if (function.vendor == model::kNvidiaVendor && !is_bridge(function)) want(function);
   }
   std::vector<const PciFunction*> functions;
   for (const auto* function : pci_functions(machine)) {

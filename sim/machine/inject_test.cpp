@@ -322,7 +322,7 @@ TEST(InjectFault, NothingNearIsNoSuggestion) {
   EXPECT_EQ(nearest_name("something_else", {"cuInit", "nvmlInit_v2"}), "");
 }
 
-TEST(Inject, TheTreeOfSomebodyElseSaysWhoMayChangeIt) {
+TEST(Inject, TheTreeOfAnotherUserNamesWhoMayChangeIt) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to change to another user";
   const test::Machine machine("h200");
   const auto parent = std::filesystem::path(machine.root()).parent_path();

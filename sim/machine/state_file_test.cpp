@@ -32,7 +32,7 @@ void damage(const test::Machine& machine, std::size_t offset_in_image, std::uint
             static_cast<ssize_t>(sizeof value));
 }
 
-TEST(StateFile, ALockThatNobodyGivesBackIsBusyAndLookingNeedsNone) {
+TEST(StateFile, ALockThatIsNeverReleasedIsBusyAndReadingNeedsNone) {
   const test::Machine machine("h200");
   const auto holder = *machine.host().open(nvml_of(machine), O_RDONLY);
   ASSERT_EQ(::flock(holder.get(), LOCK_EX), 0);

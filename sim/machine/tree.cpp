@@ -30,12 +30,12 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kLibraryBytes = std::size_t{256} << 20;
 
-enum class Found : std::uint8_t { Nothing, EmptyDirectory, OurTree };
+enum class RootState : std::uint8_t { Nothing, EmptyDirectory, OurTree };
 
-Result<Found> look_at(const std::string& root) {
+Result<RootState> look_at(const std::string& root) {
   struct stat st {};
   if (::lstat(root.c_str(), &st) != 0) {
-    if (errno == ENOENT) return Found::Nothing;
+    if (errno == ENOENT) return RootState::Nothing;
     return Error::sys(errno, root);
   }
   auto refuse = [&](std::string_view what) {
@@ -44,21 +44,21 @@ Result<Found> look_at(const std::string& root) {
         fmt::format("{} {}; choose a directory that is empty or does not exist", root, what));
   };
   if (!S_ISDIR(st.st_mode)) return refuse("exists and is not a directory");
-  if (read_marker(root).ok()) return Found::OurTree;
+  if (read_marker(root).ok()) return RootState::OurTree;
   std::error_code failed;
   const bool empty = fs::is_empty(root, failed);
   if (failed) return Error::sys(failed.value(), root);
   if (!empty) return refuse("has files that do not belong to a simulated machine");
-  return Found::EmptyDirectory;
+  return RootState::EmptyDirectory;
 }
 
 // Removes a half-built tree when create fails.
-class Scaffold {
+class TemporaryTree {
  public:
-  explicit Scaffold(std::string path) : path_(std::move(path)) {}
-  ~Scaffold() { (void)take_away(); }  // the first error is more useful
-  Scaffold(const Scaffold&) = delete;
-  Scaffold& operator=(const Scaffold&) = delete;
+  explicit TemporaryTree(std::string path) : path_(std::move(path)) {}
+  ~TemporaryTree() { (void)take_away(); }  // the first error is more useful
+  TemporaryTree(const TemporaryTree&) = delete;
+  TemporaryTree& operator=(const TemporaryTree&) = delete;
   const std::string& path() const { return path_; }
   void stands() { path_.clear(); }
   Status take_away() {
@@ -142,15 +142,15 @@ void write_everything(TreeWriter& out, const Machine& m, const gantry_sim_image&
   out.finish();
 }
 
-Status put_in_place(Scaffold& scaffold, const std::string& root, Found found) {
-  if (found != Found::OurTree) {
-    if (::rename(scaffold.path().c_str(), root.c_str()) != 0)
+Status put_in_place(TemporaryTree& temporary_tree, const std::string& root, RootState found) {
+  if (found != RootState::OurTree) {
+    if (::rename(temporary_tree.path().c_str(), root.c_str()) != 0)
       return Error::sys(errno, fmt::format("rename to {}", root));
-    scaffold.stands();
+    temporary_tree.stands();
     return {};
   }
-  // Swapped in one step; afterwards the scaffold holds the old tree and removes it.
-  const long done = ::syscall(SYS_renameat2, AT_FDCWD, scaffold.path().c_str(), AT_FDCWD,
+  // Swapped in one step; afterwards the temporary tree holds the old tree and removes it.
+  const long done = ::syscall(SYS_renameat2, AT_FDCWD, temporary_tree.path().c_str(), AT_FDCWD,
                               root.c_str(), RENAME_EXCHANGE);
   if (done != 0) return Error::sys(errno, fmt::format("replace {}", root));
   return {};
@@ -166,12 +166,12 @@ Result<CreatedTree> create(const Machine& machine, const CreateOptions& options)
     return Error(Errc::Invalid,
                  fmt::format("\"{}\" cannot be the root of a simulated machine", options.root));
   }
-  GANTRY_TRY(const Found found, look_at(root));
-  if (found == Found::OurTree && options.existing == ExistingTree::Keep) {
+  GANTRY_TRY(const RootState found, look_at(root));
+  if (found == RootState::OurTree && options.existing == ExistingTree::Keep) {
     return Error(Errc::Exists,
                  fmt::format("{} already has a simulated machine; --force replaces it", root));
   }
-  if (found != Found::Nothing) GANTRY_CHECK(refuse_mounts(root));
+  if (found != RootState::Nothing) GANTRY_CHECK(refuse_mounts(root));
   GANTRY_TRY(const Image image, make_image(machine));
   GANTRY_TRY(const SimulatedFiles files, read_simulated(options.libraries));
 
@@ -179,14 +179,14 @@ Result<CreatedTree> create(const Machine& machine, const CreateOptions& options)
   std::string temporary = root + ".new-XXXXXX";
   if (::mkdtemp(temporary.data()) == nullptr)
     return Error::sys(errno, fmt::format("create {}", temporary));
-  Scaffold scaffold(temporary);
+  TemporaryTree temporary_tree(temporary);
   ::chmod(temporary.c_str(), 0755);
   TreeWriter out(temporary, options.nodes);
   write_everything(out, machine, *image, files);
   GANTRY_CHECK(out.status().in(fmt::format("building {}", machine.name)));
-  GANTRY_CHECK(put_in_place(scaffold, root, found));
+  GANTRY_CHECK(put_in_place(temporary_tree, root, found));
   CreatedTree created{.root = root, .nodes = out.nodes(), .notes = out.notes()};
-  if (const auto gone = scaffold.take_away(); !gone.ok()) {
+  if (const auto gone = temporary_tree.take_away(); !gone.ok()) {
     created.notes.push_back(
         fmt::format("parts of the old tree are still in {}: {}", temporary, gone.error().text()));
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // /sys/bus/pci and the hierarchy below /sys/devices that it points into.
+#include "gpu/model/pci_vendor.hpp"
 #include "sim/machine/topology.hpp"
 #include "sim/machine/tree_internal.hpp"
 
@@ -12,7 +13,6 @@
 namespace gantry::sim {
 namespace {
 
-constexpr std::uint32_t kNvidia = 0x10de;
 constexpr std::uint64_t kBar64 = 0x4;
 constexpr std::uint64_t kBarPrefetch = 0x8;
 
@@ -84,7 +84,8 @@ void write_values(TreeWriter& out, const Machine& m, const PciFunction& f, const
     out.file(fmt::format("{}/{}", d, name), fmt::format("{}\n", text), mode);
   };
   const auto cpus = local_cpus(m, f.numa_node);
-  if (f.vendor == kNvidia) {  // for functions of other vendors only the files that programs read
+  // For functions of other vendors only the files that programs read.
+  if (f.vendor == model::kNvidiaVendor) {
     write_details(out, m, f, d);
   }
 

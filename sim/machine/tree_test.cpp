@@ -41,7 +41,7 @@ TEST(Create, AUserWhoIsNotRootCanLookEverywhere) {
   }
 }
 
-TEST(Create, RefusesADirectoryWithSomebodysFiles) {
+TEST(Create, RefusesADirectoryWithOtherFiles) {
   const test::Tree tree;
   test::Tree somebody;
   somebody.file("precious", "data");

@@ -24,7 +24,7 @@ Status write_vgpu_sysfs(const std::string& root, std::string_view path, std::str
 // `nvidia-smi vgpu -shm 1`: EBUSY while the GPU has vGPUs.
 Status allow_mixed_vgpus(const std::string& root, const model::PciAddress& gpu);
 
-// What a reboot does: no vGPUs, no virtual functions.
+// The state after a reboot: no vGPUs, no virtual functions.
 Status reboot_vgpu_host(const std::string& root);
 
 }  // namespace gantry::sim

@@ -174,8 +174,8 @@ void get_active_thread_percentage(const Call& call) {
     call.daemon.answer(call.user, "%.1f", server->limits.percentage);
 }
 
-// A number of a device that no card has is remembered nowhere; a limit that is not understood is no
-// limit. Neither is an error, as with the vendor's.
+// Ignores a device number that does not exist and a limit that cannot be parsed; like the vendor's,
+// it reports no error.
 void set_memory_limit(const Call& call, int at, Limits& limits) {
   if (at + 1 >= call.words.count) {
     call.daemon.note("Invalid command format.");

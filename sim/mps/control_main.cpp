@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nvidia-cuda-mps-control of the simulated driver: the daemon (-d, -f), or one who types commands
-// to it.
+// nvidia-cuda-mps-control of the simulated driver: the daemon (-d, -f), or the client that sends
+// it commands.
 #include "sim/driver/mps_limits_internal.hpp"
 #include "sim/mps/daemon.hpp"
 #include "sim/mps/log.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the commands that change a GPU have in common.
+// Shared by the commands that change a GPU.
 #pragma once
 
 #include "sim/nvidia-smi/session.hpp"

@@ -39,7 +39,7 @@ void pmon_header(const Session& session, const MonitorOptions& options) {
 
 struct ProcessLoads {
   unsigned count = 0;
-  nvmlProcessUtilizationSample_t rows[kMaxProcesses] = {};
+  nvmlProcessUtilizationSample_t rows[kMaxListedProcesses] = {};
 
   const nvmlProcessUtilizationSample_t* of(unsigned pid) const {
     for (unsigned i = 0; i < count; ++i) {
@@ -50,7 +50,7 @@ struct ProcessLoads {
 };
 
 void read_process_loads(const Gpu& gpu, ProcessLoads& out) {
-  out.count = kMaxProcesses;
+  out.count = kMaxListedProcesses;
   if (call(nvml_of(gpu).nvmlDeviceGetProcessUtilization, gpu.handle, out.rows, &out.count, 0ULL) !=
       NVML_SUCCESS) {
     out.count = 0;

@@ -9,7 +9,7 @@ namespace {
 using ListCall = nvmlReturn_t(nvmlDevice_t, unsigned*, nvmlProcessInfo_t*);
 
 void add(const Gpu& gpu, const nvmlProcessInfo_t& info, const char* type, Processes& out) {
-  if (out.count == kMaxProcesses) return;
+  if (out.count == kMaxListedProcesses) return;
   Process& row = out.rows[out.count++];
   row = Process();
   row.pid = info.pid;
@@ -30,23 +30,23 @@ void add(const Gpu& gpu, const nvmlProcessInfo_t& info, const char* type, Proces
 }
 
 bool list(ListCall* function, const Gpu& gpu, const char* type, Processes& out) {
-  nvmlProcessInfo_t infos[kMaxProcesses] = {};
-  unsigned count = kMaxProcesses;
+  nvmlProcessInfo_t infos[kMaxListedProcesses] = {};
+  unsigned count = kMaxListedProcesses;
   const nvmlReturn_t error = call(function, gpu.handle, &count, infos);
   if (error != NVML_SUCCESS) return error != NVML_ERROR_FUNCTION_NOT_FOUND;
-  for (unsigned i = 0; i < count && i < kMaxProcesses; ++i) add(gpu, infos[i], type, out);
+  for (unsigned i = 0; i < count && i < kMaxListedProcesses; ++i) add(gpu, infos[i], type, out);
   return true;
 }
 
 // The first form of the call does not support MIG.
 void list_old(const Gpu& gpu, Processes& out) {
-  nvmlProcessInfo_v1_t infos[kMaxProcesses] = {};
-  unsigned count = kMaxProcesses;
+  nvmlProcessInfo_v1_t infos[kMaxListedProcesses] = {};
+  unsigned count = kMaxListedProcesses;
   if (call(gpu.session->nvml.nvmlDeviceGetComputeRunningProcesses, gpu.handle, &count, infos) !=
       NVML_SUCCESS) {
     return;
   }
-  for (unsigned i = 0; i < count && i < kMaxProcesses; ++i) {
+  for (unsigned i = 0; i < count && i < kMaxListedProcesses; ++i) {
     add(gpu, {infos[i].pid, infos[i].usedGpuMemory, kNoInstance, kNoInstance}, "C", out);
   }
 }

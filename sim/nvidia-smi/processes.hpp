@@ -7,7 +7,7 @@
 
 namespace smi {
 
-inline constexpr unsigned kMaxProcesses = 128;
+inline constexpr unsigned kMaxListedProcesses = 128;
 inline constexpr unsigned kNoInstance = 0xffffffffU;
 
 struct Process {
@@ -21,7 +21,7 @@ struct Process {
 
 struct Processes {
   unsigned count = 0;
-  Process rows[kMaxProcesses];
+  Process rows[kMaxListedProcesses];
 };
 
 /// `which`: compute contexts only, or graphics ones too.

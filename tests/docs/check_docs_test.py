@@ -44,6 +44,7 @@ class CheckDocs(unittest.TestCase):
     def test_wrapping_indents_a_list_item_and_keeps_code_in_one_piece(self):
         lines = wrapped(f"- {'x' * 85} `gantry share run --memory 10GiB`")
         self.assertEqual(lines[1], "  `gantry share run --memory 10GiB`")
+        self.assertEqual(wrapped(f"- `src/doctor`: `gantry doctor` {WORDS}")[0][:40], "- `src/doctor`: `gantry doctor` word wor")
 
     def test_wrapping_leaves_what_walk_throughs_need_in_one_line(self):
         count = "Count: 20 commands run, 19 compared, 3 listed with a reason. " + WORDS

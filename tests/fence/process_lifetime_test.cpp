@@ -91,7 +91,7 @@ TEST(Race, SixtyFourProcessesTogetherNeverHoldMoreThanTheLimit) {
   EXPECT_TRUE(ShareUnderTest::until([&] { return share.held() == 0; }));
 }
 
-TEST(Race, NobodyIsRefusedWhatFits) {
+TEST(Race, NoRequestThatFitsIsRefused) {
   ShareUnderTest share({.memory_limit = kProcessLimit});
   std::vector<pid_t> children;
   constexpr unsigned int kMany = 16;

@@ -2,7 +2,7 @@
 // Whole shares: the share daemon as a process, the installed library, and programs that share the
 // time of one simulated GPU.
 #include "fence/machine_with_daemon.hpp"
-#include "support/quiet_witness.hpp"
+#include "support/load_monitor.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -95,9 +95,9 @@ TEST_F(Shares, AHardCapHoldsForOneAlone) {
   bool reached = false;
   bool quiet = false;
   for (int attempt = 0; attempt < 5 && !reached; ++attempt) {
-    gantry::test::QuietWitness witness;
+    gantry::test::LoadMonitor monitor;
     had = parts(counters, 3s)[0];
-    quiet = witness.was_quiet() || quiet;
+    quiet = monitor.was_quiet() || quiet;
     most = std::max(most, had);
     reached = std::abs(had - 30) < 3;
   }
@@ -125,8 +125,8 @@ struct Course {
   double most = 0;
   double least = 100;
 
-  static constexpr double kMost = 54;  // percent, with a cap of 50
-  bool is_capped() const { return longest_pause < 100ms && most < kMost && least > 35; }
+  static constexpr double kMaxCappedPercent = 54;  // percent, with a cap of 50
+  bool is_capped() const { return longest_pause < 100ms && most < kMaxCappedPercent && least > 35; }
   std::string text() const {
     return fmt::format("{} to {} %, longest pause {} ms", least, most, longest_pause.count());
   }
@@ -170,12 +170,12 @@ class WithoutDaemon : public Shares {
     bool quiet = false;
     double most = 0;
     for (int attempt = 0; attempt < 5 && !kept && !quiet; ++attempt) {
-      gantry::test::QuietWitness witness;
+      gantry::test::LoadMonitor monitor;
       lose();
       without = watch(counter, 3s);
       restore();
       after = watch(counter, 4s);
-      quiet = witness.was_quiet();
+      quiet = monitor.was_quiet();
       kept = without.is_capped() && after.is_capped();
       most = std::max({most, without.most, after.most});
       EXPECT_TRUE(ShareUnderTest::until([&] {
@@ -183,7 +183,7 @@ class WithoutDaemon : public Shares {
         return state.ok() && state->processes.size() == 1;
       })) << "it attaches again";
     }
-    EXPECT_TRUE(kept || (!quiet && most < Course::kMost))
+    EXPECT_TRUE(kept || (!quiet && most < Course::kMaxCappedPercent))
         << "without a daemon " << without.text() << "; with the next one " << after.text()
         << (quiet ? "" : ", five times on a busy machine");
     end(pid);
@@ -199,7 +199,7 @@ TEST_F(WithoutDaemon, ACapHoldsWhileTheDaemonHangs) {
                   [&] { machine_.signal_daemon(SIGCONT); });
 }
 
-TEST_F(Shares, WhoeverUsesTheGpuBesideThemIsNamedAndLeftAlone) {
+TEST_F(Shares, OtherProcessesOnTheGpuAreNamedAndLeftAlone) {
   machine_.make({.name = "a", .compute = "30%"});
   const pid_t other = ::fork();
   if (other == 0) {

@@ -181,7 +181,7 @@ TEST_F(Tampering, WhatATenantSaysOfItsContextsIsNoNeighboursCost) {
 }
 
 // Tenants can also empty the page that they write.
-TEST_F(Tampering, HolesInThePageStopNobody) {
+TEST_F(Tampering, HolesInThePageStopNoTenant) {
   const auto bad = machine_.make({.name = "bad", .memory = "10GiB", .compute = "20%"});
   const auto good = machine_.make({.name = "good", .memory = "10GiB", .compute = "50%"});
   const SharedCount punched;

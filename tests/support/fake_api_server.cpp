@@ -77,7 +77,7 @@ http::Response status(int code, const std::string& message) {
           .body = Json{{"kind", "Status"}, {"code", code}, {"message", message}}.dump() + "\n"};
 }
 
-struct Happened {
+struct ApiEvent {
   std::uint64_t version = 0;
   std::string type;
   std::string path;
@@ -366,7 +366,7 @@ class FakeApiServer::Work {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Json> objects_;
-  std::vector<Happened> history_;
+  std::vector<ApiEvent> history_;
   std::uint64_t version_ = 100;
   std::uint64_t forgotten_ = 0;
   std::vector<std::string> requests_;

@@ -75,7 +75,7 @@ TEST(Text, GlobsMatchTheWholeName) {
   EXPECT_FALSE(glob_match("a?", "a"));
 }
 
-TEST(Utf8, IsToldFromOtherBytes) {
+TEST(Utf8, IsDistinguishedFromOtherBytes) {
   for (const char* good :
        {"", "abc", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xED\x9F\xBF"}) {
     EXPECT_TRUE(is_utf8(good)) << good;

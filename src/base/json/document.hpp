@@ -93,7 +93,7 @@ class Value::Iterator {
   Value at_;
 };
 
-// What the bytes of a text may be.
+// The bytes that a text may have.
 enum class Encoding : std::uint8_t {
   Utf8,  // as RFC 8259 demands; strings that are read can be written again unchanged
   Any    // for files of other programs, which accept and keep such bytes: config.json

@@ -20,7 +20,7 @@ struct Overload : Functions... {
 template <class... Functions>
 Overload(Functions...) -> Overload<Functions...>;
 
-std::string_view name_of(LogLevel level) {
+std::string_view to_string(LogLevel level) {
   constexpr std::array<std::string_view, 5> kNames{"debug", "info", "warning", "error", "fatal"};
   return kNames[static_cast<std::size_t>(level)];
 }
@@ -135,7 +135,7 @@ std::string json_line(const LogLine& line) {
   json::Writer out;
   out.object([&] {
     out.member("time", fmt::format("{}.{:06}Z", utc(micros), micros % 1'000'000));
-    out.member("level", name_of(line.level));
+    out.member("level", to_string(line.level));
     if (!line.component.empty()) out.member(line.component_key, line.component);
     out.member("msg", line.text);
     write_fields(out, line.fields);
@@ -144,8 +144,8 @@ std::string json_line(const LogLine& line) {
 }
 
 std::string logrus_line(const LogLine& line) {
-  auto out = fmt::format("time=\"{}Z\" level={} msg={}", utc(micros_of(line)), name_of(line.level),
-                         quoted(line.text));
+  auto out = fmt::format("time=\"{}Z\" level={} msg={}", utc(micros_of(line)),
+                         to_string(line.level), quoted(line.text));
   append_fields(out, line.fields, quoted_if_needed);
   return out;
 }
@@ -154,7 +154,7 @@ std::string logrus_line(const LogLine& line) {
 std::string logrus_json_line(const LogLine& line) {
   json::Writer out;
   out.object([&] {
-    out.member("level", name_of(line.level));
+    out.member("level", to_string(line.level));
     out.member("msg", printable(line.text));
     out.member("time", utc(micros_of(line)) + 'Z');
     write_fields(out, line.fields);

@@ -59,7 +59,7 @@ TEST(LogLine, OfJsonHasFieldsAsMembers) {
             "\n");
 }
 
-TEST(LogLine, OfJsonNamesTheComponentAsTold) {
+TEST(LogLine, OfJsonNamesTheGivenComponent) {
   EXPECT_EQ(format_log_line(
                 LogForm::Json,
                 {.component = "a", .text = "created", .time = moment, .component_key = "share"}),

@@ -64,7 +64,7 @@ TEST(Child, WorksWhileTheParentDoesSomethingElse) {
   EXPECT_EQ(*answer, "done");
 }
 
-TEST(Child, IsKilledWhenNobodyJoinsIt) {
+TEST(Child, IsKilledWhenItIsNotJoined) {
   const auto start = std::chrono::steady_clock::now();
   {
     const auto child = Child::start(
@@ -119,7 +119,7 @@ TEST(SpawnedChild, SaysThatThereIsNoProgram) {
   EXPECT_EQ(child.error().sys_errno(), ENOENT);
 }
 
-TEST(SpawnedChild, IsKilledAtTheDeadlineAndToldFromOneThatFails) {
+TEST(SpawnedChild, IsKilledAtTheDeadlineUnlikeOneThatFails) {
   auto slow = Child::spawn({"/bin/sh", "-c", "exec sleep 30"}, {.deadline = 100ms});
   EXPECT_EQ(slow->join().error().code(), Errc::Timeout);
   auto failed = Child::spawn({"/bin/sh", "-c", "exit 7"}, {});

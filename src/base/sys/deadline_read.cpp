@@ -28,7 +28,7 @@ namespace {
 
 using FileName = std::array<char, 32>;  // /proc/self/fd/N
 
-// What the reader sends before the bytes of each file.
+// The header that the reader sends before the bytes of each file.
 struct ReadHeader {
   enum Kind : int { Done, OpenFailed, ReadFailed };
   int kind = Done;
@@ -142,9 +142,9 @@ std::optional<Result<std::string>> take_answer(std::string_view& bytes, std::str
 
 unsigned highest_descriptor() {
   rlimit limit{};
-  constexpr rlim_t kMost = 1U << 20;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMost;
-  return static_cast<unsigned>(std::min(limit.rlim_cur, kMost));
+  constexpr rlim_t kMaxDescriptors = 1U << 20;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMaxDescriptors;
+  return static_cast<unsigned>(std::min(limit.rlim_cur, kMaxDescriptors));
 }
 
 // A file of a simulated machine lies on a disk or in memory: no device's lock is behind it, and two

@@ -158,9 +158,9 @@ Status outcome_of(const WriterReport& report, std::string_view shown) {
 
 unsigned last_descriptor() {
   rlimit limit{};
-  constexpr rlim_t kMost = 1U << 20;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMost;
-  return static_cast<unsigned>(std::min(limit.rlim_cur, kMost));
+  constexpr rlim_t kMaxDescriptors = 1U << 20;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMaxDescriptors;
+  return static_cast<unsigned>(std::min(limit.rlim_cur, kMaxDescriptors));
 }
 
 timeval to_timeval(std::chrono::milliseconds time) {

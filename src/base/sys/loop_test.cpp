@@ -137,7 +137,7 @@ TEST(Loop, AStopFromAnotherThreadEndsAnIdleLoop) {
   other.join();
 }
 
-TEST(Loop, StaysAwakeForAsLongAsItIsToldTo) {
+TEST(Loop, StaysAwakeForTheGivenTime) {
   const auto loop = *Loop::make();
   const auto begun = std::chrono::steady_clock::now();
   loop->busy_poll_until(begun + milliseconds(30));

@@ -9,7 +9,7 @@
 
 namespace gantry::sys {
 
-Status wait_for(int fd, short events, const Patience& patience) {
+Status wait_for(int fd, short events, const WaitLimit& patience) {
   while (true) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(patience.deadline - Clock::now()).count();
@@ -29,7 +29,8 @@ bool is_readable(int fd) {
   return ::poll(&polled, 1, 0) > 0;
 }
 
-Result<UniqueFd> connect_stream(const sockaddr* address, socklen_t size, const Patience& patience) {
+Result<UniqueFd> connect_stream(const sockaddr* address, socklen_t size,
+                                const WaitLimit& patience) {
   UniqueFd socket(::socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return Error::sys(errno, "socket");
   if (::connect(socket.get(), address, size) == 0) return socket;
@@ -42,7 +43,7 @@ Result<UniqueFd> connect_stream(const sockaddr* address, socklen_t size, const P
   return socket;
 }
 
-Status send_all(int fd, std::string_view bytes, const Patience& patience) {
+Status send_all(int fd, std::string_view bytes, const WaitLimit& patience) {
   while (!bytes.empty()) {
     const auto sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent > 0) {
@@ -56,7 +57,7 @@ Status send_all(int fd, std::string_view bytes, const Patience& patience) {
   return {};
 }
 
-Result<std::size_t> receive(int fd, std::span<char> buffer, const Patience& patience) {
+Result<std::size_t> receive(int fd, std::span<char> buffer, const WaitLimit& patience) {
   while (true) {
     const auto got = ::recv(fd, buffer.data(), buffer.size(), 0);
     if (got >= 0) return static_cast<std::size_t>(got);

@@ -15,22 +15,22 @@ namespace gantry::sys {
 
 // When a wait ends without its socket: at the deadline, or when the descriptor `cancel` becomes
 // readable (-1: none). Both are Timeout.
-struct Patience {
+struct WaitLimit {
   Clock::time_point deadline;
   int cancel = -1;
 };
 
 // Waits until poll reports one of `events` (POLLIN, POLLOUT) or an error of the socket.
-Status wait_for(int fd, short events, const Patience& patience);
+Status wait_for(int fd, short events, const WaitLimit& patience);
 
 bool is_readable(int fd);  // does not wait; false for -1
 
 // A TCP connection.
-Result<UniqueFd> connect_stream(const sockaddr* address, socklen_t size, const Patience& patience);
+Result<UniqueFd> connect_stream(const sockaddr* address, socklen_t size, const WaitLimit& patience);
 
-Status send_all(int fd, std::string_view bytes, const Patience& patience);
+Status send_all(int fd, std::string_view bytes, const WaitLimit& patience);
 
 // At least one byte; 0 when the peer closed.
-Result<std::size_t> receive(int fd, std::span<char> buffer, const Patience& patience);
+Result<std::size_t> receive(int fd, std::span<char> buffer, const WaitLimit& patience);
 
 }  // namespace gantry::sys

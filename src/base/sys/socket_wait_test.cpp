@@ -29,7 +29,7 @@ Pair connected() {
 
 TEST(SocketWait, ReceivesWhatWasSentAndTheEnd) {
   auto pair = connected();
-  const Patience patience{.deadline = Clock::now() + 30s};
+  const WaitLimit patience{.deadline = Clock::now() + 30s};
   ASSERT_TRUE(send_all(pair.theirs.get(), "abc", patience).ok());
   pair.theirs.reset();
   std::array<char, 8> buffer{};

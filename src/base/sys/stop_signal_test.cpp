@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(StopSignal, SleepsToTheEndWhenNobodyRaisesIt) {
+TEST(StopSignal, SleepsToTheEndWhenItIsNotRaised) {
   const StopSignal signal;
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(signal.sleep(20ms));

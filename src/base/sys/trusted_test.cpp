@@ -66,7 +66,7 @@ TEST_F(Trusted, ADirectoryThatOthersMayWriteIsRefused) {
   EXPECT_TRUE(read_now().ok()) << "sticky, as /tmp";
 }
 
-TEST_F(Trusted, SomebodysFileOrDirectoryIsRefused) {
+TEST_F(Trusted, AnotherUsersFileOrDirectoryIsRefused) {
   if (::geteuid() != 0) GTEST_SKIP() << "giving files away needs root";
   give(kFile, kSomebody);
   expect_denied("chown root " + tree_.path(kFile));

@@ -71,7 +71,7 @@ TEST(Yaml, LimitsHoldForAllDocumentsTogether) {
   EXPECT_THAT(parse_all(stream, "f", {}).error().text(), HasSubstr("more than 256 documents"));
 }
 
-TEST(Yaml, IgnoresTagsIfToldSo) {
+TEST(Yaml, IgnoresTagsOnRequest) {
   const Limits limits{.tags = TagPolicy::Ignore};
   const auto root = parse("a: !!str 1\nb: !Ref x\n", "f", limits);
   ASSERT_TRUE(root.ok()) << root.error().text();

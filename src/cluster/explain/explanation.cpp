@@ -16,8 +16,9 @@ constexpr int kSchema = 1;  // of the JSON document
 
 // Text from pods is shortened: an environment variable may have megabytes.
 std::string shown(std::string_view text) {
-  constexpr std::size_t kMost = 800;
-  return text.size() <= kMost ? printable(text) : printable(text.substr(0, kMost)) + "...";
+  constexpr std::size_t kMaxTextBytes = 800;
+  return text.size() <= kMaxTextBytes ? printable(text)
+                                      : printable(text.substr(0, kMaxTextBytes)) + "...";
 }
 
 std::string_view color_of(StepStatus verdict) {

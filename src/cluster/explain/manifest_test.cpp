@@ -86,7 +86,7 @@ TEST(ExplainManifest, SaysWhichAnnotationMayHaveBeenMeant) {
   EXPECT_THAT(typo.steps.back().read, HasSubstr("gantry.dev/compute?"));
 }
 
-TEST(ExplainManifest, NothingIsCountedThatNobodyWrote) {
+TEST(ExplainManifest, CountsOnlyRequestsThatAreWritten) {
   for (const auto* amount : {"10Gi", "-1", "lots"}) {
     const auto explanation = explanation_of(
         "", "", fmt::format(", resources: {{limits: {{aliyun.com/gpu-mem: {}}}}}", amount));

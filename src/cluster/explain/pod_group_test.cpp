@@ -46,7 +46,7 @@ TEST(PodGroup, APodThatWaitsHoldsUpItsJob) {
   EXPECT_THAT(step.cause, HasSubstr("this pod holds up Job ml/train"));
 }
 
-TEST(PodGroup, AChiefThatRunsIsToldWhichPodItWaitsFor) {
+TEST(PodGroup, ARunningChiefNamesThePodItWaitsFor) {
   const auto step = step_for(member(0, "Running", "a"));
   EXPECT_EQ(step.verdict, StepStatus::Warning);
   EXPECT_EQ(step.cause, "ml/train-3 waits for a node and holds up Job ml/train");

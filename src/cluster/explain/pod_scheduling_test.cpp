@@ -108,7 +108,7 @@ TEST(ExplainScheduling, ACordonKeepsItAway) {
   EXPECT_EQ(scheduled(waiting_pod(1), node).remedy, "kubectl uncordon a");
 }
 
-TEST(ExplainScheduling, GpusThatAreSickAreToldFromAPluginThatIsGone) {
+TEST(ExplainScheduling, UnhealthyGpusDifferFromAMissingPlugin) {
   const std::string none =
       R"("capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"0"})";
   auto step = scheduled(waiting_pod(1), node_with("", none));

@@ -99,10 +99,11 @@ bool counts_devices(std::string_view name) {
 }
 
 std::int64_t device_count(json::Value quantity) {
-  constexpr std::uint64_t kMost = 1'000'000'000;  // so that sums of a hostile pod do not overflow
+  constexpr std::uint64_t kMaxAmount =
+      1'000'000'000;  // so that sums of a hostile pod do not overflow
   const auto read = podspec::read_quantity(quantity);
   if (!read.ok() || !read->whole()) return 0;
-  return static_cast<std::int64_t>(std::min(read->value, kMost));
+  return static_cast<std::int64_t>(std::min(read->value, kMaxAmount));
 }
 
 RequestedDevices gpu_limits(json::Value container) {

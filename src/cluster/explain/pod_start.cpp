@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kubelet and the engine reported about a pod that has a node.
+// Reads the reports of the kubelet and the engine about a pod that has a node.
 #include "base/core/text.hpp"
 #include "cluster/explain/pod_steps.hpp"
 
@@ -11,7 +11,7 @@
 namespace gantry::explain {
 namespace {
 
-struct Complaint {
+struct StartError {
   std::string who;  // "container main", "the sandbox"
   std::string reason;
   std::string message;
@@ -52,7 +52,7 @@ bool is_fine(std::string_view reason) {
   return reason.empty() || reason == "ContainerCreating" || reason == "PodInitializing";
 }
 
-std::optional<Complaint> waiting_in(json::Value pod) {
+std::optional<StartError> waiting_in(json::Value pod) {
   for (const auto* list : {"initContainerStatuses", "containerStatuses"}) {
     for (const auto status : pod["status"][list]) {
       const auto waiting = status["state"]["waiting"];
@@ -62,7 +62,7 @@ std::optional<Complaint> waiting_in(json::Value pod) {
       const auto ended = status["lastState"]["terminated"]["exitCode"].i64();
       if (reason == "CrashLoopBackOff" && ended)
         message = fmt::format("its program exited with status {}", *ended);
-      return Complaint{"container " + status["name"].string().value_or(""), reason, message};
+      return StartError{"container " + status["name"].string().value_or(""), reason, message};
     }
   }
   return std::nullopt;
@@ -70,27 +70,27 @@ std::optional<Complaint> waiting_in(json::Value pod) {
 
 // A container that could not be started and is not tried again stays "Error" or "StartError", with
 // the runtime's message.
-std::optional<Complaint> failed_in(json::Value pod) {
+std::optional<StartError> failed_in(json::Value pod) {
   for (const auto* list : {"initContainerStatuses", "containerStatuses"}) {
     for (const auto status : pod["status"][list]) {
       const auto ended = status["state"]["terminated"];
       const auto reason = ended["reason"].string().value_or("");
       if (reason != "StartError" && reason != "ContainerCannotRun") continue;
-      return Complaint{"container " + status["name"].string().value_or(""), reason,
-                       ended["message"].string().value_or("")};
+      return StartError{"container " + status["name"].string().value_or(""), reason,
+                        ended["message"].string().value_or("")};
     }
   }
   return std::nullopt;
 }
 
 // Until its sandbox exists, a pod's status is ContainerCreating; only events say why.
-std::optional<Complaint> event_in(json::Value pod, json::Value events) {
+std::optional<StartError> event_in(json::Value pod, json::Value events) {
   if (pod["status"]["phase"].string() != "Pending") return std::nullopt;
-  std::optional<Complaint> last;
+  std::optional<StartError> last;
   for (const auto event : events["items"]) {
     const auto reason = event["reason"].string().value_or("");
     if (event["type"].string() != "Warning" || reason == "FailedScheduling") continue;
-    last = Complaint{"the pod", reason, event["message"].string().value_or("")};
+    last = StartError{"the pod", reason, event["message"].string().value_or("")};
   }
   return last;
 }

@@ -65,7 +65,7 @@ TEST(ExplainSpec, AShareOfAGpuIsAnAskToo) {
   EXPECT_EQ(Explanation{.steps = spec_steps(hami.root())}.first_failed(), nullptr);
 }
 
-TEST(ExplainSpec, AShareThatCannotBeIsToldWhatToWriteInstead) {
+TEST(ExplainSpec, AnImpossibleShareNamesWhatToWriteInstead) {
   const auto step = broken_step(
       spec_steps(pod_with(R"({"limits":{"nvidia.com/gpu":1,"nvidia.com/gpucores":300}})").root()));
   EXPECT_EQ(step.id, "spec.share");

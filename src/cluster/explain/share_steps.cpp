@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod asks of shared GPUs, and what it got.
+// The steps about a pod's request for shared GPUs, and about its grant.
 #include "cluster/explain/share_steps.hpp"
 
 #include <fmt/format.h>

@@ -251,8 +251,8 @@ std::optional<Step> runtime_fault(json::Value pod) {
         .verdict = StepStatus::Failed,
         .read = fmt::format("runtimeClassName: {} with {}: {}", shorten(name), resource, count),
         .cause = fmt::format(
-            "{} starts the pod in a virtual machine, in which the device nodes and the driver of "
-            "the host, which {} gives to a container, do not work",
+            "{} starts the pod in a virtual machine. {} gives a container device nodes and driver "
+            "files of the host, which do not work there",
             shorten(name), resource),
         .remedy =
             "remove runtimeClassName, or ask for a GPU that is passed to the virtual machine, on a "

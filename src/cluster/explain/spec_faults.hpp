@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with the GPU resources that a pod's spec names. Pure.
+// Finds faults in the GPU resources that a pod's spec names. Pure.
 #pragma once
 
 #include "base/json/document.hpp"

@@ -71,7 +71,7 @@ TEST(Nodes, MayBeHeardOfAfterTheirPods) {
   EXPECT_TRUE(cluster.check());
 }
 
-TEST(Nodes, UnhealthyCardsTakeNobodyAndKeepWhomTheyHave) {
+TEST(Nodes, UnhealthyCardsTakeNoPodAndKeepThoseTheyHave) {
   Cluster cluster;
   auto facts = node("n", {80, 80});
   cluster.set_node(facts);
@@ -246,15 +246,15 @@ TEST(Hostile, NumbersNeitherWrapNorFit) {
   auto facts = node("n", {80});
   facts.cards.push_back({.uuid = {"huge"}, .index = 1, .mib = ~std::uint64_t{0}, .slots = ~0U});
   cluster.set_node(facts);
-  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
-  EXPECT_EQ(cluster.fit(pod("a", kMost), "n").refusal, Refusal::TooBig);
+  constexpr auto kHugeMib = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(cluster.fit(pod("a", kHugeMib), "n").refusal, Refusal::TooBig);
   EXPECT_EQ(cluster.fit(pod("a", 1, 0, ~0U), "n").refusal, Refusal::TooBig);
   EXPECT_EQ(
       cluster.fit(pod("a", std::vector<podspec::ContainerRequest>(500, container(1))), "n").refusal,
       Refusal::TooBig);
   const podspec::Placement wild{{.container = "main",
-                                 .parts = {{.uuid = {"GPU-n-0"}, .mib = kMost, .cores = ~0U},
-                                           {.uuid = {"?"}, .mib = kMost}}}};
+                                 .parts = {{.uuid = {"GPU-n-0"}, .mib = kHugeMib, .cores = ~0U},
+                                           {.uuid = {"?"}, .mib = kHugeMib}}}};
   for (int i = 0; i < 100; ++i) cluster.set_pod(pod(fmt::format("w{}", i), 1), "n", &wild);
   auto first = pod("a", 1);
   first.affinity.uuids = {"GPU-n-0"};

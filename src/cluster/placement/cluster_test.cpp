@@ -69,7 +69,7 @@ TEST(Fit, CountsAPodWithoutPlacementAgainstEveryCard) {
   EXPECT_TRUE(cluster.check());
 }
 
-TEST(Exclusive, TakesAnEmptyCardAndNobodyJoins) {
+TEST(Exclusive, TakesAnEmptyCardThatNoOtherPodJoins) {
   Cluster cluster;
   cluster.set_node(node("n", {80, 80}));
   ASSERT_TRUE(cluster.reserve(pod("small", 1), "n"));

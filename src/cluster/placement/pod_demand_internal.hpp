@@ -14,7 +14,7 @@ namespace gantry::placement {
 inline constexpr std::uint64_t kMaxMib = std::uint64_t{1} << 40;
 inline constexpr std::uint32_t kWholeCardCores = 100;
 
-// What is taken of one card.
+// The memory and time that are taken on one card.
 struct CardLoad {
   std::uint64_t mib = 0;
   std::uint32_t cores = 0;
@@ -61,7 +61,7 @@ class PodDemand {
   const CardLoad& shared_load(std::uint32_t place, std::uint64_t card_mib, std::uint64_t unit_mib) {
     return known(card_mib, unit_mib).shared[place];
   }
-  // What a container needs on a card without the other containers.
+  // The demand of one container on a card, without the other containers.
   const CardLoad& own_load(std::size_t container, std::uint64_t card_mib, std::uint64_t unit_mib) {
     return known(card_mib, unit_mib).own[container];
   }

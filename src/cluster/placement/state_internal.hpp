@@ -21,7 +21,7 @@ using NodeId = std::uint32_t;
 using PodId = std::uint32_t;
 using NamespaceId = std::uint32_t;
 
-// What is free on a card, computed from its account whenever that changes.
+// The free part of a card, computed from its account whenever that changes.
 struct Card {
   std::uint32_t total_mib = 0;
   std::uint32_t free_mib = 0;  // 0 if more is allocated than the card has
@@ -62,7 +62,8 @@ struct CardAccount {
   }
 };
 
-// What a pod takes of one card of its node. podspec::Charge is the same by UUID, without limits.
+// The part of a card of its node that a pod takes. podspec::Charge is the same by UUID, without
+// limits.
 struct CardCharge {
   std::uint16_t card = 0;  // index among the node's cards
   std::uint16_t slots = 0;
@@ -247,7 +248,7 @@ enum class FindDetail : std::uint8_t { Score, CardMask };
 FindResult find(const NodeState& node_state, PodDemand& demand, const Options& options,
                 FindDetail answer);
 
-// What the pod takes there, by card.
+// The parts of cards that the pod takes there.
 std::vector<CardCharge> charges(const NodeState& node_state, const PodDemand& demand,
                                 const CardChoice& choice);
 

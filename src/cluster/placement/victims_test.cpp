@@ -46,7 +46,7 @@ TEST(Victims, TheLeastImportantOfEquals) {
   EXPECT_THAT(victims(cluster, with_priority(pod("new", 10), 5)), ElementsAre("b"));
 }
 
-TEST(Victims, NobodyOfEqualOrGreaterPriority) {
+TEST(Victims, NoPodOfEqualOrGreaterPriority) {
   Cluster cluster;
   cluster.set_node(node("n", {40}));
   put(cluster, with_priority(pod("a", 40), 5));
@@ -55,7 +55,7 @@ TEST(Victims, NobodyOfEqualOrGreaterPriority) {
   EXPECT_THAT(victims(cluster, with_priority(pod("new", 10), 6)), ElementsAre("a"));
 }
 
-TEST(Victims, NobodyWhereItFitsOrWhereNothingHelps) {
+TEST(Victims, NoneWhereItFitsOrWhereNothingHelps) {
   Cluster cluster;
   cluster.set_node(node("n", {40, 40}));
   put(cluster, pod("a", 40));

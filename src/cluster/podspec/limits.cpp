@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/core/bytes.hpp"
 #include "base/core/printable.hpp"
 #include "cluster/podspec/limits_internal.hpp"
 #include "cluster/podspec/quantity.hpp"
@@ -28,7 +29,6 @@ std::string instead_of_fraction(std::string_view resource, const Quantity& quant
 }
 
 std::string instead_of_suffix(std::string_view resource, const Quantity& quantity) {
-  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
   const auto mib = quantity.value / kMiB;
   if (resource == kHamiGpuMem && mib > 0)
     return fmt::format("it counts MiB: write {}: {}", resource, mib);

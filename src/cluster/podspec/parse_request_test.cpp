@@ -10,30 +10,30 @@ namespace {
 
 using model::ContainerPhase;
 using testing::HasSubstr;
-using Asked = Result<std::optional<PodRequest>>;
+using RequestResult = Result<std::optional<PodRequest>>;
 
-Asked read_request(const std::string& text) {
+RequestResult read_request(const std::string& text) {
   const auto document = json::Document::parse(text);
   EXPECT_TRUE(document.ok()) << text;
   return parse_request(document->root());
 }
 
 // One container "a" with these limits, and these members of metadata.
-Asked one(const std::string& limits, const std::string& annotations = "") {
+RequestResult one(const std::string& limits, const std::string& annotations = "") {
   return read_request(
       fmt::format(R"({{"metadata":{{"uid":"u","namespace":"n","name":"p","annotations":{{{}}}}},)"
                   R"("spec":{{"containers":[{{"name":"a","resources":{{"limits":{{{}}}}}}}]}}}})",
                   annotations, limits));
 }
 
-std::string refusal(const Asked& asked) {
+std::string refusal(const RequestResult& asked) {
   EXPECT_FALSE(asked.ok());
   if (asked.ok()) return "";
   EXPECT_EQ(asked.error().code(), Errc::Invalid);
   return asked.error().text();
 }
 
-ContainerRequest first(const Asked& asked) {
+ContainerRequest first(const RequestResult& asked) {
   EXPECT_TRUE(asked.ok()) << asked.error().text();
   if (!asked.ok() || !*asked || (*asked)->containers.empty()) {
     ADD_FAILURE() << "asks for nothing";

@@ -118,7 +118,7 @@ TEST(Charges, CountSidecarsBesideLaterInitContainersAndTheOthers) {
   EXPECT_THAT(charges(ask, later), ElementsAre(Charge{{"G"}, 450, 0, 2}));
 }
 
-TEST(Charges, OfWhatNobodyAskedForCountToo) {
+TEST(Charges, OfUnrequestedPartsCountToo) {
   const auto sums = charges(pod_asking({asking("a")}),
                             {{"x", {{{"G"}, 0, UINT64_MAX, 1}}}, {"a", {{{"G"}, 0, 7, 1}}}});
   EXPECT_THAT(sums, ElementsAre(Charge{{"G"}, UINT64_MAX, 2, 2}));

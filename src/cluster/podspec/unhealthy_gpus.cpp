@@ -23,7 +23,7 @@ std::string_view bounded(std::string_view text) {
   return text.substr(0, text.find_last_of(',') + 1);
 }
 
-class Ignored {
+class IgnoredEntries {
  public:
   void add(std::string_view entry) {
     if (count_++ < kShown)
@@ -64,7 +64,7 @@ std::optional<UnhealthyGpus> parse_unhealthy_gpus(const json::Value& config_map)
   if (marked_unhealthy.node.empty()) return std::nullopt;
   const auto all = config_map["data"]["gpus"].string().value_or("");
   const auto text = bounded(all);
-  Ignored ignored;
+  IgnoredEntries ignored;
   for (const auto piece : split(text, ',')) {
     const auto entry = trim(piece);
     if (entry.empty()) continue;

@@ -129,30 +129,30 @@ void Binder::undo_assume(const ExtenderBindingArgs& args, const BindDecision& de
 }
 
 void Binder::reconcile(TimePoint now) {
-  for (const auto& promise : cache_.assumed_pods()) {
-    const auto age = now - promise.since;
-    const bool due = promise.state == AssumedPod::State::Unknown
+  for (const auto& assumed : cache_.assumed_pods()) {
+    const auto age = now - assumed.since;
+    const bool due = assumed.state == AssumedPod::State::Unknown
                          ? age > options_.request
-                         : promise.state == AssumedPod::State::Bound && age > options_.seen;
-    if (due) settle(promise, now);
+                         : assumed.state == AssumedPod::State::Bound && age > options_.seen;
+    if (due) settle(assumed, now);
   }
 }
 
-void Binder::settle(const AssumedPod& promise, TimePoint now) {
-  const auto pod = api_.read(promise.pod.name_space, promise.pod.name);
+void Binder::settle(const AssumedPod& assumed, TimePoint now) {
+  const auto pod = api_.read(assumed.pod.name_space, assumed.pod.name);
   if (!pod.ok()) {
-    if (pod.error().code() == Errc::NotFound) cache_.release(promise);
+    if (pod.error().code() == Errc::NotFound) cache_.release(assumed);
     return;  // try again later
   }
-  if ((*pod)["metadata"]["uid"].string().value_or("") != promise.pod.uid) {
-    cache_.release(promise);
+  if ((*pod)["metadata"]["uid"].string().value_or("") != assumed.pod.uid) {
+    cache_.release(assumed);
     return;
   }
   if (!(*pod)["spec"]["nodeName"].string().value_or("").empty()) {
     (void)cache_.set_pod(pod->root(), now);  // like an update from the watch
     return;
   }
-  if (now - promise.since > options_.lost_after) cache_.release(promise);
+  if (now - assumed.since > options_.lost_after) cache_.release(assumed);
 }
 
 bool Binder::enter() {

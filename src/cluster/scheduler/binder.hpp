@@ -62,7 +62,7 @@ class Binder {
   Result<std::optional<podspec::PodRequest>> asked(ExtenderBindingArgs& args, bool& already) const;
   Status send(const ExtenderBindingArgs& args, const BindDecision& decision);
   void undo_assume(const ExtenderBindingArgs& args, const BindDecision& decision);
-  void settle(const AssumedPod& promise, TimePoint now);
+  void settle(const AssumedPod& assumed, TimePoint now);
   bool enter();
   void leave();
 

@@ -72,33 +72,33 @@ std::size_t ClusterCache::pods() const {
 std::optional<std::string> ClusterCache::node_of_unknown_binding(std::string_view uid) const {
   const std::lock_guard hold(mutex_);
   const auto found = assumed_.find(std::string(uid));
-  if (found == assumed_.end() || found->second.promise.state != AssumedPod::State::Unknown)
+  if (found == assumed_.end() || found->second.assumed.state != AssumedPod::State::Unknown)
     return std::nullopt;
-  return found->second.promise.node;
+  return found->second.assumed.node;
 }
 
 Result<BindDecision> ClusterCache::assumed(const podspec::PodRequest& ask, std::string_view node,
                                            std::int64_t unix_ns, TimePoint now) {
   const std::lock_guard hold(mutex_);
   if (const auto found = assumed_.find(ask.pod.uid); found != assumed_.end()) {
-    auto& [promise, decision] = found->second;
-    if (promise.node != node) {
+    auto& [assumed, decision] = found->second;
+    if (assumed.node != node) {
       return Error(Errc::Busy,
                    fmt::format("a Binding of this pod to node {} was sent before, and its result "
                                "is not known yet; try again in a few seconds",
-                               promise.node));
+                               assumed.node));
     }
-    if (promise.state == AssumedPod::State::Sending)
+    if (assumed.state == AssumedPod::State::Sending)
       return Error(Errc::Busy, "a Binding of this pod to this node is in progress");
-    promise.state = AssumedPod::State::Sending;
-    promise.since = now;
+    assumed.state = AssumedPod::State::Sending;
+    assumed.since = now;
     decision.again = true;  // identical, so that both Bindings have the same effect
     return decision;
   }
   GANTRY_TRY(auto placement, cluster_.reserve(ask, node));
   ++generation_;
   auto decision = decision_of(ask, node, std::move(placement), unix_ns);
-  assumed_[ask.pod.uid] = {.promise = {.pod = ask.pod,
+  assumed_[ask.pod.uid] = {.assumed = {.pod = ask.pod,
                                        .node = std::string(node),
                                        .state = AssumedPod::State::Sending,
                                        .since = now},
@@ -124,8 +124,8 @@ void ClusterCache::mark(std::string_view uid, AssumedPod::State state, TimePoint
   const std::lock_guard hold(mutex_);
   const auto found = assumed_.find(std::string(uid));
   if (found == assumed_.end()) return;  // the watch was faster
-  found->second.promise.state = state;
-  found->second.promise.since = now;
+  found->second.assumed.state = state;
+  found->second.assumed.since = now;
 }
 
 void ClusterCache::release(std::string_view uid) {
@@ -138,7 +138,7 @@ void ClusterCache::release(const AssumedPod& seen) {
   const std::lock_guard hold(mutex_);
   const auto found = assumed_.find(seen.pod.uid);
   if (found == assumed_.end()) return;
-  const auto& now = found->second.promise;
+  const auto& now = found->second.assumed;
   if (now.state == seen.state && now.since == seen.since) release_assumed(seen.pod.uid);
 }
 
@@ -159,7 +159,7 @@ std::vector<AssumedPod> ClusterCache::assumed_pods() const {
   const std::lock_guard hold(mutex_);
   std::vector<AssumedPod> all;
   all.reserve(assumed_.size());
-  for (const auto& [uid, held] : assumed_) all.push_back(held.promise);
+  for (const auto& [uid, held] : assumed_) all.push_back(held.assumed);
   return all;
 }
 

@@ -155,7 +155,7 @@ class ClusterCache {
  private:
   struct PodRecord;
   struct AssumedEntry {
-    AssumedPod promise;
+    AssumedPod assumed;
     BindDecision decision;
   };
   struct NamespaceQuota {

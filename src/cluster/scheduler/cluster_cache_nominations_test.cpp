@@ -67,7 +67,7 @@ TEST_F(ClusterCacheNominationsTest, OneOfLowerPriorityHasToGo) {
   EXPECT_EQ(room(ask(first)).error().code(), Errc::NotFound);
 }
 
-TEST_F(ClusterCacheNominationsTest, WhoeverIsBeingDeletedIsEnough) {
+TEST_F(ClusterCacheNominationsTest, PodsThatAreBeingDeletedAreEnough) {
   terminating(on("b", 1, 30));
   const auto found = room(ask(first));
   ASSERT_TRUE(found.ok());
@@ -125,7 +125,7 @@ TEST_F(ClusterCacheNominationsTest, RoomIsNotKeptForAPodThatIsGone) {
   EXPECT_TRUE(fits(late));
 }
 
-TEST_F(ClusterCacheNominationsTest, RoomThatNobodyTakesIsForAllAfterAMinute) {
+TEST_F(ClusterCacheNominationsTest, UnusedRoomIsForAllAfterAMinute) {
   tell(first);
   ASSERT_TRUE(cache.add_nomination(ask(first), *room(ask(first)), now).ok());
   cache.expire_nominations(now + minutes(5));

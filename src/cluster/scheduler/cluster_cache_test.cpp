@@ -116,7 +116,7 @@ TEST_F(ClusterCacheTest, APodOnWholeGpusIsBoundWithoutAWordAboutCards) {
   EXPECT_TRUE(decision->annotations.empty());
 }
 
-TEST_F(ClusterCacheTest, AStaticPodIsNobodysVictim) {
+TEST_F(ClusterCacheTest, AStaticPodIsNeverAVictim) {
   auto fixed = bound("a", 60);
   fixed.annotations = R"("kubernetes.io/config.mirror":"x")";
   EXPECT_TRUE(tell(fixed).ok());

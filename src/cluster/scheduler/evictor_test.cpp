@@ -87,7 +87,7 @@ class EvictorTest : public ::testing::Test {
   Evictor evictor{cache, counters, api_calls()};
 };
 
-TEST_F(EvictorTest, OnePodGoesAndItsRoomIsKeptAndBothAreTold) {
+TEST_F(EvictorTest, OnePodGoesAndItsRoomIsKeptAndBothGetAnEvent) {
   refused(evictor);
   pass(evictor, seconds(2));
   EXPECT_THAT(evicted, IsEmpty()) << "kube-scheduler may find room by itself";
@@ -119,7 +119,7 @@ TEST_F(EvictorTest, ThePriorityIsThatOfThePodAndNotOfTheQuestion) {
 }
 
 // Its node may be cordoned by now: then kube-scheduler asks no more.
-TEST_F(EvictorTest, AnOldQuestionEvictsNobody) {
+TEST_F(EvictorTest, AnOldQuestionEvictsNoPod) {
   protected_ = {"a", "b"};
   refused(evictor);
   pass(evictor, minutes(8));
@@ -131,7 +131,7 @@ TEST_F(EvictorTest, AnOldQuestionEvictsNobody) {
   EXPECT_THAT(evicted, ElementsAre("a"));
 }
 
-TEST_F(EvictorTest, WhoDoesNotLeadEvictsNobody) {
+TEST_F(EvictorTest, AReplicaThatDoesNotLeadEvictsNoPod) {
   lead = milliseconds(3000);  // less than a request may take
   refused(evictor);
   pass(evictor, seconds(60));
@@ -158,7 +158,7 @@ TEST_F(EvictorTest, WhereAllAreProtectedItWaitsAndSaysWhyAndTriesAgain) {
   EXPECT_EQ(evicted.size(), 1U);
 }
 
-TEST_F(EvictorTest, TheNextLeaderEvictsNobodyMore) {
+TEST_F(EvictorTest, TheNextLeaderEvictsNoFurtherPod) {
   refused(evictor);
   pass(evictor, seconds(5));
   ASSERT_THAT(evicted, ElementsAre("a"));
@@ -199,7 +199,7 @@ TEST_F(EvictorTest, PreemptionPolicyNeverIsHeldTo) {
   EXPECT_THAT(evictor.progress("first"), HasSubstr("Never"));
 }
 
-TEST_F(EvictorTest, NobodyGoesForAPodOfEqualPriorityOrOneThatFitsByNowOrIsGone) {
+TEST_F(EvictorTest, NoPodGoesForOneOfEqualPriorityOrThatFitsByNowOrIsGone) {
   first.priority = 0;
   refused(evictor);
   pass(evictor, seconds(30));

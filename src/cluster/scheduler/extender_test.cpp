@@ -68,7 +68,7 @@ TEST_F(ExtenderTest, OnlyWhatOthersLeavingCouldChangeIsLeftToPreemption) {
   EXPECT_TRUE(large["FailedAndUnresolvableNodes"]["small"]) << "never had 20 GiB";
 }
 
-TEST_F(ExtenderTest, APodThatOnlyOthersStandInTheWayOfIsToldOf) {
+TEST_F(ExtenderTest, ReportsAPodThatOnlyOtherPodsKeepOut) {
   put("other", "small", "GPU-small-0", 10);
   filter(pod_text({.gpu_mem = "12"}));
   EXPECT_THAT(full, IsEmpty()) << "it fits on large";
@@ -109,7 +109,7 @@ TEST_F(ExtenderTest, NodesWithBarredCardsHaveOneReasonForAllOfThem) {
             "no GPU here has 12 GiB of memory free " + of_all);
 }
 
-TEST_F(ExtenderTest, AmountsAreToldInTheUnitOfTheNode) {
+TEST_F(ExtenderTest, AmountsAreInTheUnitOfTheNode) {
   const auto mib = R"({"metadata":{"name":"mib"},"status":{"capacity":{"aliyun.com/gpu-mem":)"
                    R"("16000","aliyun.com/gpu-count":"1"},"allocatable":{"aliyun.com/gpu-mem":)"
                    R"("16000"}}})";
@@ -132,7 +132,7 @@ TEST_F(ExtenderTest, APodThatAsksForNoGpuMayGoAnywhere) {
               ElementsAre("small", "large", "bare", "nobody"));
 }
 
-TEST_F(ExtenderTest, ABadAskIsRefusedOnEveryNodeWithItsSentenceAndTold) {
+TEST_F(ExtenderTest, ABadRequestIsRefusedOnEveryNodeAndReported) {
   const auto answer = filter(pod_text({.uid = "odd", .gpu_mem = "500m"}));
   EXPECT_THAT(answer["NodeNames"].strings(), IsEmpty());
   EXPECT_EQ(answer["FailedAndUnresolvableNodes"].size(), 4U);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // HAMi's names, labels and units: bytes, percentages of time from 0 to 100, and one ratio from 0 to
 // 1. Every line has zone="vGPU", as in HAMi's scheduler.
+#include "base/core/bytes.hpp"
 #include "cluster/scheduler/metrics_page.hpp"
 
 #include <fmt/format.h>
@@ -15,8 +16,6 @@ using prometheus::label;
 using prometheus::MetricInfo;
 using prometheus::MetricsWriter;
 using prometheus::MetricType;
-
-constexpr std::uint64_t kMiB = 1ULL << 20;
 
 constexpr MetricInfo kGpuMemoryLimit{"hami_gpu_memory_limit_bytes", MetricType::Gauge,
                                      "Memory of the GPU that can be allocated"};
@@ -77,7 +76,7 @@ std::string with_zone(std::string labels) {
   return labels;
 }
 
-using Used = std::map<std::string, placement::Quota, std::less<>>;  // by namespace
+using UsedQuotas = std::map<std::string, placement::Quota, std::less<>>;  // by namespace
 
 CardRow card_row(const std::string& node, const placement::CardView& card) {
   auto labels = label("node", node);
@@ -92,7 +91,8 @@ CardRow card_row(const std::string& node, const placement::CardView& card) {
 }
 
 // HAMi has a line for each container; here a pod's containers on one card are one tenant.
-void add_tenants(Rows& rows, const std::string& node, const placement::CardView& card, Used& used) {
+void add_tenants(Rows& rows, const std::string& node, const placement::CardView& card,
+                 UsedQuotas& used) {
   for (const auto& tenant : card.tenants) {
     auto labels = label("namespace", tenant.pod.name_space);
     add_label(labels, "node", node);
@@ -116,7 +116,7 @@ void add_quota(Rows& rows, const std::string& name_space, std::string_view name,
 
 Rows read_rows(const ClusterCache& cache) {
   Rows rows;
-  Used used;
+  UsedQuotas used;
   // One lock per node: no request waits for the whole page.
   for (const auto& node : cache.nodes()) {
     const auto view = cache.view(node);

@@ -100,7 +100,7 @@ class ThreadsTest : public ::testing::Test {
     }
   }
 
-  void look_on() {
+  void read_views() {
     while (!done) {
       binder.reconcile(std::chrono::steady_clock::now());
       EXPECT_EQ(extender.inspect().status, 200);
@@ -131,14 +131,14 @@ class ThreadsTest : public ::testing::Test {
 
 TEST_F(ThreadsTest, NoCardIsEverGivenTwiceWhileEverybodyTalksAtOnce) {
   std::jthread watcher([this] { watch(); });
-  std::jthread onlooker([this] { look_on(); });
+  std::jthread reader([this] { read_views(); });
   {
     std::vector<std::jthread> binders;
     for (int i = 0; i < kBinders; ++i) binders.emplace_back([this, i] { ask_and_bind(i); });
   }
   done = true;
   watcher.join();
-  onlooker.join();
+  reader.join();
   EXPECT_GT(bound.load(), 20);
   EXPECT_TRUE(binder.stop(std::chrono::seconds(5)));
   EXPECT_GT(counters.filter.count(), 0U);

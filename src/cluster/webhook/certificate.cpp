@@ -15,7 +15,7 @@
 namespace gantry::webhook {
 namespace {
 
-using http::Owned;
+using http::OpensslPtr;
 using http::SslCertificate;
 using http::SslKey;
 
@@ -50,7 +50,7 @@ Result<SslCertificate> certificate_of(std::string_view pem) {
 }
 
 Status set_serial(X509* certificate) {
-  const Owned<BIGNUM, BN_free> number(BN_new());
+  const OpensslPtr<BIGNUM, BN_free> number(BN_new());
   // At most 20 bytes, and positive.
   if (BN_rand(number.get(), 127, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) != 1 ||
       BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) == nullptr)
@@ -78,7 +78,7 @@ Status extend(X509* certificate, X509* issuer, int what, const std::string& valu
   X509V3_CTX context{};
   X509V3_set_ctx_nodb(&context);
   X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
-  const Owned<X509_EXTENSION, X509_EXTENSION_free> extension(
+  const OpensslPtr<X509_EXTENSION, X509_EXTENSION_free> extension(
       X509V3_EXT_nconf_nid(nullptr, &context, what, value.c_str()));
   if (!extension || X509_add_ext(certificate, extension.get(), -1) != 1)
     return http::ssl_failure(value);
@@ -150,11 +150,11 @@ Result<std::int64_t> unix_of(const ASN1_TIME* time) {
 }
 
 Status check_signed(X509* certificate, std::string_view bundle, std::int64_t now_unix_s) {
-  const Owned<X509_STORE, X509_STORE_free> store(X509_STORE_new());
+  const OpensslPtr<X509_STORE, X509_STORE_free> store(X509_STORE_new());
   const auto memory = http::memory_buffer(bundle);
   while (const auto authority = http::read_certificate(memory.get()))
     X509_STORE_add_cert(store.get(), authority.get());
-  const Owned<X509_STORE_CTX, X509_STORE_CTX_free> context(X509_STORE_CTX_new());
+  const OpensslPtr<X509_STORE_CTX, X509_STORE_CTX_free> context(X509_STORE_CTX_new());
   X509_STORE_CTX_init(context.get(), store.get(), certificate, nullptr);
   auto* parameters = X509_STORE_CTX_get0_param(context.get());
   X509_VERIFY_PARAM_set_time(parameters, now_unix_s);

@@ -170,7 +170,7 @@ TEST_F(ServedCertificate, IsReplacedUnderLoad) {
   EXPECT_EQ(right, 40);
 }
 
-TEST_F(ServedCertificate, PlainTextOnTheTlsPortIsRefusedAndHarmsNobody) {
+TEST_F(ServedCertificate, PlainTextOnTheTlsPortIsRefusedAndHarmless) {
   http::Client plain({.host = "127.0.0.1", .port = service->port(), .secure = false});
   EXPECT_FALSE(plain.send({.target = "/echo"}, 60s).ok());
   auto good = client(first.ca.certificate);

@@ -55,7 +55,7 @@ class RotatorTest : public testing::Test {
     return *std::move(served);
   }
 
-  // What an API server that knows this configuration trusts.
+  // The certificates that an API server with this configuration trusts.
   std::string trusted(const char* path, std::size_t webhook) const {
     const auto object = test::parsed(server.get(path));
     return *from_base64(
@@ -152,7 +152,7 @@ TEST_F(RotatorTest, ANewAuthorityWaitsForAConfigurationThatCannotBeWritten) {
   }
 }
 
-TEST_F(RotatorTest, WhatIsBrokenIsMadeAnew) {
+TEST_F(RotatorTest, ABrokenCertificateIsReplaced) {
   const auto first = look(0);
   server.put(kSecret, R"({"data":{"tls.crt":"AAAA","ca.key":"AAAA","ca.crt":"!!"}})");
   const auto second = look(1);
@@ -171,7 +171,7 @@ TEST_F(RotatorTest, ANewNameIsANewCertificate) {
   EXPECT_NE(look(1).serving, first.serving);
 }
 
-TEST_F(RotatorTest, SomebodyElsesSecretIsServedAndNeverWritten) {
+TEST_F(RotatorTest, AnotherOwnersSecretIsServedAndNeverWritten) {
   const auto ca = make_ca("cert-manager", {start - kDay, start + 100 * kDay});
   const auto own = make_serving_certificate(*ca, options.names, {start - kDay, start + 90 * kDay});
   const auto text =

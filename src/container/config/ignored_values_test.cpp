@@ -15,7 +15,7 @@ TEST(WithoutEffect, TheDefaultsAllMeanSomething) {
   EXPECT_THAT(describe_ignored_values({}), IsEmpty());
 }
 
-TEST(WithoutEffect, AFlagOrHookThatNobodyHasIsNamed) {
+TEST(WithoutEffect, AnUnknownFlagOrHookIsNamed) {
   Settings settings;
   settings.runtime.jit_cdi_feature_flags = {"disable-ipc-discoverer", "disable-nvsandboxutils"};
   settings.runtime.jit_cdi_disable_hooks = {"chmod", "update-ldcache"};

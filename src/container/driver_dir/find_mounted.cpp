@@ -19,7 +19,7 @@
 namespace gantry::driver_dir {
 namespace {
 
-constexpr std::size_t kMaxProcesses = 65536;
+constexpr std::size_t kMaxHostProcesses = 65536;
 constexpr std::size_t kMaxMountinfoBytes = std::size_t{16} << 20;  // bytes of one mountinfo
 
 // Reads the pid namespace of the first process: in a container's procfs that is the container's. If
@@ -93,8 +93,8 @@ Result<std::set<std::string>> find_mounted(const std::vector<std::string>& names
     const std::string pid(entry->d_name);
     if (!parse_u64(pid)) continue;
     first_seen = first_seen || pid == "1";
-    if (++count > kMaxProcesses) {
-      return Error(Errc::Corrupt, fmt::format("more than {} processes", kMaxProcesses));
+    if (++count > kMaxHostProcesses) {
+      return Error(Errc::Corrupt, fmt::format("more than {} processes", kMaxHostProcesses));
     }
     struct stat space {};
     const auto link = pid + "/ns/mnt";

@@ -81,7 +81,7 @@ TEST_F(Collect, AllOfThemStayWhileItIsUnsure) {
   EXPECT_TRUE(is_there(kNow));
 }
 
-TEST_F(Collect, AProcessThatNobodyWaitedForKeepsNothing) {
+TEST_F(Collect, AZombieProcessKeepsNothing) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   const auto child = ::fork();
   if (child == 0) ::_exit(0);
@@ -95,7 +95,7 @@ TEST_F(Collect, AProcessThatNobodyWaitedForKeepsNothing) {
   EXPECT_THAT(done->removed, ElementsAre(kOld));
 }
 
-TEST_F(Collect, WhatNobodyMountsGoes) {
+TEST_F(Collect, UnmountedDirectoriesAreRemoved) {
   const auto done = collect_now();
   ASSERT_TRUE(done.ok()) << done.error().text();
   EXPECT_THAT(done->removed, ElementsAre(kOld));
@@ -125,7 +125,7 @@ TEST_F(Collect, WithoutACurrentNothingGoes) {
   EXPECT_TRUE(is_there(kOld));
 }
 
-TEST_F(Collect, OtherDirectoriesAreNobodysBusiness) {
+TEST_F(Collect, OtherDirectoriesAreLeftAlone) {
   tree_.file(std::string(plan::kDriverDirectories) + "/notes/mine.txt", "keep");
   ASSERT_TRUE(collect_now().ok());
   EXPECT_TRUE(is_there("notes/mine.txt"));

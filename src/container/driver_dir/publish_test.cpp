@@ -181,7 +181,7 @@ TEST_F(Publish, ADirectoryThatIsStillThereIsPutInForceAgain) {
   EXPECT_EQ(again->directory, first->directory);
 }
 
-TEST_F(Publish, ADirectoryThatIsNotWholeIsMadeAnew) {
+TEST_F(Publish, AnIncompleteDirectoryIsReplaced) {
   const auto first = publish_now();
   std::filesystem::remove(tree_.path(first->directory + "/manifest.json"));
   EXPECT_EQ(current(tree_.host()).error().code(), Errc::Corrupt);

@@ -39,7 +39,7 @@ std::string installed_path(const sys::Host& host, std::string_view usual);
 std::string keep_program(const sys::Host& host, const std::string& program, std::string_view usual,
                          std::vector<std::string>& notes);
 
-// What an engine's program printed, without the lines of its log.
+// The output of an engine's program, without the lines of its log.
 std::string without_log(std::string_view output);
 
 // nullopt if the file does not exist.

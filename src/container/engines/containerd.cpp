@@ -134,8 +134,8 @@ Result<ChangePlan> plan_files(const sys::Host& host, const EngineOptions& option
   if (meant) {
     stated.reset();
     plan.notes.push_back(
-        fmt::format("{0} has no `version`, so containerd ignored its tables, which are those of "
-                    "version {1}; `version = {1}` is added, and they take effect",
+        fmt::format("{0} has no `version`, so containerd ignored its version {1} tables. Gantry "
+                    "adds `version = {1}`, and containerd will use them",
                     place.main, *meant));
   } else {
     note_ignored_tables(main.document(), plan);

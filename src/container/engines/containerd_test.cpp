@@ -34,7 +34,7 @@ struct ContainerdCase {
 
 class ContainerdMain : public testing::TestWithParam<ContainerdCase> {};
 
-TEST_P(ContainerdMain, IsToldAndNothingElseChanges) {
+TEST_P(ContainerdMain, GetsTheRuntimeAndNothingElseChanges) {
   const auto& c = GetParam();
   test::Tree tree;
   if (c.before != nullptr) tree.file(kMain, c.before);
@@ -266,7 +266,7 @@ TEST(ContainerdPlan, TablesOfVersionTwoGetTheirVersion) {
   ASSERT_TRUE(plan.ok()) << plan.error().text();
   EXPECT_THAT(plan->files[0].after, testing::StartsWith("version = 2\n"));
   EXPECT_THAT(plan->files[0].after, Not(HasSubstr("[plugins.cri")));
-  EXPECT_THAT(plan->notes, Contains(HasSubstr("containerd ignored its tables")));
+  EXPECT_THAT(plan->notes, Contains(HasSubstr("containerd ignored its version 2 tables")));
   EXPECT_TRUE(make_plan(tree.host(), containerd("v2.1.0")).ok()) << "it has no version 1 tables";
 }
 
@@ -395,7 +395,7 @@ TEST(ContainerdPlan, VersionOneInContainerdTwoIsRefusedWithTheCommand) {
   EXPECT_THAT(plan.error().text(), HasSubstr("containerd config default"));
 }
 
-TEST(ContainerdPlan, AVersionNobodyKnowsIsRefused) {
+TEST(ContainerdPlan, AnUnknownVersionIsRefused) {
   test::Tree tree;
   tree.file(kMain, "version = 9\n");
   EXPECT_EQ(make_plan(tree.host(), containerd("v2.1.4")).error().code(), Errc::Unsupported);

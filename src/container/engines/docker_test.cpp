@@ -40,7 +40,7 @@ struct DockerCase {
 
 class Docker : public testing::TestWithParam<DockerCase> {};
 
-TEST_P(Docker, IsToldAndNothingElseChanges) {
+TEST_P(Docker, GetsTheRuntimeAndNothingElseChanges) {
   const auto& c = GetParam();
   test::Tree tree;
   if (c.before != nullptr) tree.file(kConfig, c.before);

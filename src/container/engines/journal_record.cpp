@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a change adds to the journal, before the change is written.
+// Writes the record of a change to the journal, before the change itself.
 #include "base/core/text.hpp"
 #include "container/engines/change_plan_internal.hpp"
 #include "container/engines/journal_file_internal.hpp"

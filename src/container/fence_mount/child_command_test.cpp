@@ -68,7 +68,7 @@ TEST(Run, TellsOfTheChildBeforeItDoesAnything) {
   ::close(said[1]);
 }
 
-TEST(Run, StartsNothingWhenWhoIsToldOfItRefuses) {
+TEST(Run, StartsNothingWhenTheCallbackRefuses) {
   const auto status = run({.words = {"sh", "-c", "exit 3"}, .started = [](pid_t) -> Status {
                              return Error(Errc::NotFound, "no such share");
                            }});

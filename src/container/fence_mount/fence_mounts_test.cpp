@@ -41,7 +41,7 @@ class FenceMountsTest : public ::testing::Test {
             .cover_nvml = {tree_.path("driver/libnvidia-ml.so.1")}};
   }
 
-  // What a process sees at these places once it is enclosed, "|" between them.
+  // The files at these places as an enclosed process sees them, with "|" between them.
   Result<std::string> seen(const FenceMounts& e, NamespaceKind way,
                            const std::vector<std::string>& places,
                            const sys::ChildUser* user = nullptr) const {

@@ -46,7 +46,7 @@ class ByteStream {
   bool ended_ = false;
 };
 
-// What can be read from an open descriptor, which must outlive the stream.
+// Reads from an open descriptor, which must outlive the stream.
 ByteStream file_stream(int fd);
 
 // What gzip unpacks from `packed`, which must outlive the stream; all members of a file with

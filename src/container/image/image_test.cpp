@@ -220,7 +220,7 @@ TEST_F(ImageTest, HugeArchivesEndAtALimit) {
               HasSubstr("more than 10 files"));
   EXPECT_THAT(error_of(docker_archive({many.bytes()}), {.name_bytes = 50}), HasSubstr("names"));
   EXPECT_THAT(error_of(many.bytes(), {.parts = 10}), HasSubstr("more than 10 files"));
-  // What is not kept is only not known.
+  // Files that were not kept count as unknown.
   const auto full =
       opened(docker_archive({TarBytes().file(kTorch, "cuda = None").bytes()}), {.kept_bytes = 4});
   ASSERT_TRUE(full.ok());

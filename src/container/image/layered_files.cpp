@@ -82,7 +82,7 @@ void LayeredFiles::remove(std::string_view real) {
   if (const auto found = files_.find(real); found != files_.end()) files_.erase(found);
 }
 
-// What a layer removes concerns the layers below it only, so it comes first.
+// A layer removes files of the layers below it only, so removals come first.
 void LayeredFiles::apply(Layer&& layer) {
   for (const auto& directory : layer.opaque) {
     if (const auto real = real_path(directory)) remove_below(*real);

@@ -18,7 +18,7 @@ struct KeptFile {
   std::string_view pattern;
   std::size_t limit;
 };
-// What the judgement reads; of all other files the names are enough.
+// The files whose content is read; of all others the name is enough.
 constexpr std::array kKeptFiles{
     KeptFile{"*/torch/version.py", std::size_t{1} << 20U},
     KeptFile{"*/tensorflow/python/platform/build_info.py", std::size_t{1} << 20U},

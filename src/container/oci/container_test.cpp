@@ -84,7 +84,7 @@ TEST(Container, TwoNamesOfOnePodAreNone) {
   EXPECT_EQ(pretender.pod, PodContainer{});
 }
 
-TEST(Container, APodThatNobodyNamesIsStillAPod) {
+TEST(Container, AnUnnamedPodIsStillAPod) {
   EXPECT_EQ(read(R"({"annotations": {"io.kubernetes.cri.container-type": "container"}})").pod,
             PodContainer{});
   EXPECT_EQ(read(R"({"linux": {"cgroupsPath": "kubepods-burstable-podX.slice:docker:1"}})").pod,

@@ -137,7 +137,7 @@ TEST_F(KubernetesPolicy, AnotherContainersGrantDoesNotCount) {
   EXPECT_TRUE(decide_for_all({}, other, granting({"GPU-a"})).request.is_empty());
 }
 
-TEST_F(KubernetesPolicy, AGrantThatCannotBeBelievedIsNamed) {
+TEST_F(KubernetesPolicy, AnUntrustedGrantIsNamed) {
   const RequestLookups forged{.grant = [](const PodContainer&) -> Result<Grant> {
     return Error(Errc::Denied, "grant.json belongs to user 7; chown root grant.json");
   }};

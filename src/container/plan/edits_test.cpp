@@ -98,7 +98,7 @@ TEST(Edits, WithAHookThereAreNoMountsInTheLoadersDirectories) {
   EXPECT_THAT(places(*edits), Not(Contains(HasSubstr("glibc-hwcaps"))));
 }
 
-TEST(Edits, TheShimIsToldTheNamesToMerge) {
+TEST(Edits, TheShimGetsTheNamesToMerge) {
   const auto edits = edits_for(machine_for_test(), asking_for({"0"}), {.flavour = Flavour::Shim});
   EXPECT_THAT(edits->libraries,
               Contains(model::LibraryEdit{"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1"}));

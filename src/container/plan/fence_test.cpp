@@ -29,7 +29,7 @@ model::ContainerEdits fenced(const PlanOptions& options = {}) {
   return edits;
 }
 
-// What is mounted at a place, the last one, which is what programs see.
+// The last mount at a place, which is the one that programs see.
 std::string source_of(const model::ContainerEdits& edits, const std::string& place) {
   std::string source;
   for (const auto& mount : edits.mounts) {

@@ -65,7 +65,7 @@ TEST(Requirement, WithoutNvmlTheDriversBranchTellsCuda) {
   EXPECT_EQ(newest_cuda_for_driver("999.1"), "");
 }
 
-TEST(Requirement, AFactNobodyKnowsIsNoFactThatFails) {
+TEST(Requirement, AnUnknownFactDoesNotFail) {
   auto machine = machine_for_test();
   for (auto& gpu : machine.gpus) {
     gpu.brand.clear();

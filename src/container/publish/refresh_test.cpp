@@ -51,7 +51,7 @@ TEST(Refresh, AMachineThatLostItsDriverKeepsWhatItHad) {
   EXPECT_EQ(*machine.host().read(kSpecPath), before);
 }
 
-TEST(Refresh, InstancesThatNobodyNamesAreNoReasonToForgetThem) {
+TEST(Refresh, AnErrorOfNvmlIsNoReasonToForgetInstances) {
   if (!test::Machine::has_libraries()) GTEST_SKIP() << "no simulated libraries";
   test::Machine machine("a100x8");
   ASSERT_TRUE(refresh(machine.host(), options_now()).ok());

@@ -211,7 +211,7 @@ Status put_cache(const Root& root, const std::string& merged, const Plan& plan,
 
 // The directories of ld.so.conf and of the files that it includes.
 std::vector<std::string> configured_directories(const Root& root) {
-  constexpr std::size_t kMost = 64;
+  constexpr std::size_t kMaxDirectories = 64;
   constexpr std::string_view kDirectory = "/etc/ld.so.conf.d";
   std::vector<std::string> files{std::string(kLoaderConf)};
   if (const auto names = root.list(kDirectory, 4096); names.ok()) {
@@ -225,7 +225,7 @@ std::vector<std::string> configured_directories(const Root& root) {
     if (!text.ok()) continue;
     for (const auto line : lines(*text)) {
       const auto directory = trim(line.substr(0, line.find('#')));
-      if (directory.starts_with('/') && found.size() < kMost)
+      if (directory.starts_with('/') && found.size() < kMaxDirectories)
         add_unique(found, std::string(directory));
     }
   }

@@ -136,7 +136,7 @@ TEST_F(LoaderFindTest, WhatCannotBeChangedIsUnsupportedAndLeftAlone) {
   expect_unsupported("directory");
 }
 
-TEST_F(LoaderFindTest, ADamagedCacheIsMadeAnewWhereThatIsAskedFor) {
+TEST_F(LoaderFindTest, ADamagedCacheIsReplacedOnRequest) {
   auto damaged = content(kLoaderCache);
   damaged.resize(60);
   tree_.file("etc/ld.so.cache", damaged)
@@ -218,7 +218,7 @@ TEST_F(LoaderFindTest, ForwardCompatibilityGoesInFront) {
   EXPECT_THAT(content(kGantryConf), Not(HasSubstr("compat\n/")));
 }
 
-TEST_F(LoaderFindTest, MuslIsToldApartAndGetsADirectory) {
+TEST_F(LoaderFindTest, MuslIsRecognisedAndGetsADirectory) {
   tree_.remove("lib64").remove("etc").file("lib/ld-musl-x86_64.so.1", "loader");
   auto outcome = find();
   ASSERT_TRUE(outcome.ok());

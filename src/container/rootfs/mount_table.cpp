@@ -17,7 +17,8 @@
 namespace gantry::rootfs {
 namespace {
 
-constexpr std::size_t kLimit = std::size_t{16} << 20;  // a node with thousands of pods has 2 MiB
+constexpr std::size_t kMaxMountTableBytes = std::size_t{16}
+                                            << 20;  // a node with thousands of pods has 2 MiB
 constexpr const char* kPath = "/proc/thread-self/mountinfo";
 
 // proc(5) escapes blanks, newlines and backslashes as octal numbers: "\040".
@@ -55,7 +56,7 @@ std::optional<MountEntry> mount_from(std::string_view line) {
 Result<std::vector<MountEntry>> mounts_here() {
   const sys::UniqueFd file(::open(kPath, O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return Error::sys(errno, kPath);
-  GANTRY_TRY(const std::string text, sys::read_regular(file.get(), kLimit, kPath));
+  GANTRY_TRY(const std::string text, sys::read_regular(file.get(), kMaxMountTableBytes, kPath));
   return parse_mountinfo(text);
 }
 

@@ -102,7 +102,7 @@ class Collector {
   }
 
   void add(const std::string& path) {
-    if (out_.files.size() >= kMostFiles || bytes_ >= kMostBytes) {
+    if (out_.files.size() >= kMostFiles || bytes_ >= kMaxArchiveBytes) {
       out_.notes.push_back(fmt::format("{}: left out, the report is large enough", path));
       return;
     }

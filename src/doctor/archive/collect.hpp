@@ -17,12 +17,12 @@ struct CollectedFiles {
   bool denied = false;             // some file may be read by root only
 };
 
-// At most kMostFiles files and kMostBytes bytes; only the end of a file that is too long. Secrets
-// are removed from the content.
+// At most kMostFiles files and kMaxArchiveBytes bytes; only the end of a file that is too long.
+// Secrets are removed from the content.
 CollectedFiles collect_files(const sys::Host& host);
 
 inline constexpr std::size_t kMostFiles = 1000;
-inline constexpr std::size_t kMostBytes = std::size_t{32} << 20;
+inline constexpr std::size_t kMaxArchiveBytes = std::size_t{32} << 20;
 inline constexpr std::size_t kMostFileBytes = std::size_t{1} << 20;
 
 }  // namespace gantry::doctor

@@ -74,7 +74,7 @@ TEST(Collect, IsBounded) {
     tree.file("var/log/nvidia-" + std::to_string(i) + ".log", std::string(kMostFileBytes, 'a'));
   }
   const auto collected = collect_files(tree.host());
-  EXPECT_EQ(collected.files.size(), kMostBytes / kMostFileBytes);
+  EXPECT_EQ(collected.files.size(), kMaxArchiveBytes / kMostFileBytes);
   EXPECT_THAT(collected.notes, Contains(HasSubstr("left out, the report is large enough")));
 }
 

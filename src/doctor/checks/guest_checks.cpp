@@ -16,7 +16,7 @@ Finding judge_kind(const Facts& f) {
   if (guest.wsl) return ok("Windows subsystem for Linux", guest.evidence);
   if (!guest.is_virtual()) return ok("this is bare metal, not a virtual machine", guest.evidence);
   if (guest.name.empty()) {
-    return ok("a virtual machine whose hypervisor does not name itself", guest.evidence);
+    return ok("a virtual machine with an unknown hypervisor", guest.evidence);
   }
   return ok(fmt::format("a virtual machine: {}", guest.name), guest.evidence);
 }

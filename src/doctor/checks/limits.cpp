@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Disk space and limits that GPU programs need.
+#include "base/core/bytes.hpp"
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/fix_steps.hpp"
@@ -12,9 +13,6 @@
 
 namespace gantry::doctor {
 namespace {
-
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 // The soft limit of a line such as "Max locked memory   8388608   8388608   bytes".
 std::optional<std::string> soft_limit(const Facts& f, std::string_view name) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cards on the PCI bus.
+#include "base/core/bytes.hpp"
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/fix_steps.hpp"
@@ -105,7 +106,7 @@ std::string host_settings(const Facts& f, const std::vector<hypervisor::GuestGpu
   const auto qemu = fmt::format(
       "QEMU: start it with {}-cpu host,host-phys-bits=on -fw_cfg "
       "name=opt/ovmf/X-PciMmio64Mb,string={}",
-      efi ? "" : "OVMF, ", hypervisor::mmio_window(cards) / hypervisor::kMiB);
+      efi ? "" : "OVMF, ", hypervisor::mmio_window(cards) / kMiB);
   switch (f.guest().hypervisor) {
     case Hypervisor::Vmware: return vmware;
     case Hypervisor::Qemu: return qemu;

@@ -52,7 +52,7 @@ TEST(RepairReport, MakesMissingNodesAsTheDriversParametersSay) {
                                        "mknod /dev/nvidia-uvm c 238 0 0660 0 33"));
 }
 
-TEST(RepairReport, LeavesNodesAloneWhenTheDriverIsToldThatSomebodyElseCares) {
+TEST(RepairReport, LeavesNodesAloneWhenTheDriverParameterForbidsThem) {
   TestMachine patient;
   patient.no_node("/dev/nvidia0").param("ModifyDeviceFiles", "0");
   test::RecordingKernel kernel;

@@ -284,14 +284,14 @@ std::string pci_path(const model::PciAddress& address) {
 }
 
 std::vector<int> parse_number_list(std::string_view text) {
-  constexpr std::size_t kMost = 4096;
+  constexpr std::size_t kMaxNumbers = 4096;
   std::vector<int> numbers;
   for (auto part : split(trim(text), ',')) {
     const auto dash = part.find('-');
     const auto first = parse_u64(part.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : parse_u64(part.substr(dash + 1));
     if (!first || !last || *last > 65535) continue;
-    for (auto n = *first; n <= *last && numbers.size() < kMost; ++n) {
+    for (auto n = *first; n <= *last && numbers.size() < kMaxNumbers; ++n) {
       numbers.push_back(static_cast<int>(n));
     }
   }

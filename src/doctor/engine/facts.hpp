@@ -41,7 +41,7 @@ struct MountEntry {
   bool has(std::string_view option) const;
 };
 
-// What the API server knows about this node.
+// The API server's facts about this node.
 struct ClusterView {
   std::string node;             // the Node object, JSON
   std::string runtime_classes;  // the list, JSON; "" if we may not read it

@@ -13,7 +13,7 @@
 namespace gantry::doctor {
 namespace {
 
-constexpr std::size_t kLimit = std::size_t{8} << 20;
+constexpr std::size_t kMaxKernelLogBytes = std::size_t{8} << 20;
 constexpr int kMaxReads = 1 << 17;
 
 // One read() gives one record; EPIPE says that records were overwritten while we read.
@@ -27,7 +27,7 @@ std::optional<std::string> read_records(const sys::Host& host) {
     if (got < 0 && (errno == EPIPE || errno == EINTR)) continue;
     if (got < 0 && errno != EAGAIN) return std::nullopt;
     if (got <= 0) break;
-    if (text.size() > kLimit) text.erase(0, kLimit / 2);
+    if (text.size() > kMaxKernelLogBytes) text.erase(0, kMaxKernelLogBytes / 2);
     text.append(buffer.data(), static_cast<std::size_t>(got));
   }
   return text;
@@ -66,7 +66,7 @@ XidClass severity_of(health::XidClass kind) {
 
 std::optional<std::string> read_kernel_log(const sys::Host& host) {
   if (auto records = read_records(host)) return messages_of(*records);
-  auto file = host.read("/var/log/dmesg", kLimit);
+  auto file = host.read("/var/log/dmesg", kMaxKernelLogBytes);
   if (!file.ok()) return std::nullopt;
   return *std::move(file);
 }

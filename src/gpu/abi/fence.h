@@ -47,21 +47,24 @@ enum {
 /* FenceGpuLimits.gate: what the share's processes may do on this GPU now, below the number of the
  * turn. A futex. */
 enum FenceGate {
-  FENCE_OPEN = 0, /* launch; no more than queue_ns of work waiting */
-  FENCE_ONE =
-      1, /* launch when the last launch has ended: a share that had less than its part is active */
-  FENCE_SHUT = 2, /* wait */
+  /* Launch; no more than queue_ns of work may wait. */
+  FENCE_OPEN = 0,
+  /* Launch when the last launch has ended: a share that had less than its part is active. */
+  FENCE_ONE = 1,
+  /* Wait. */
+  FENCE_SHUT = 2,
   FENCE_GATE_MASK = 3,
   FENCE_TURN_SHIFT = 2,
 };
 
 /* FenceLimits.flags */
 enum {
-  FENCE_TIME_LIMITED =
-      1, /* gates and reports are used; without this flag a launch costs one read of this word */
-  FENCE_PASS_THROUGH =
-      2, /* if the fence cannot attach: 1 run without it and report that, 0 refuse cuInit */
-  FENCE_CONTEXT_FREE = 4, /* contexts and modules do not count against the memory limit */
+  /* Gates and reports are used. Without this flag a launch costs one read of this word. */
+  FENCE_TIME_LIMITED = 1,
+  /* If the fence cannot attach: 1: run without it and report that; 0: refuse cuInit. */
+  FENCE_PASS_THROUGH = 2,
+  /* Contexts and modules do not count against the memory limit. */
+  FENCE_CONTEXT_FREE = 4,
 };
 
 /* One GPU of the share, in the order that the container sees them. */
@@ -87,7 +90,7 @@ typedef struct FenceGpuLimits {
 } FenceGpuLimits;
 FENCE_ASSERT(sizeof(FenceGpuLimits) == 256, "the layout is a contract");
 
-/* What the daemon knows about one process, by slot. */
+/* The daemon's record of one process, by slot. */
 typedef struct FenceProcess {
   uint32_t host_pid;                      /* 0: free */
   uint32_t pid;                           /* as seen inside the container, 0 if unknown */

@@ -49,10 +49,10 @@ NodeSearch::NodeSearch(const sys::Host& host, std::span<const std::string> nodes
   }
 }
 
-const NodeSearch::WantedNode* NodeSearch::find(std::string_view path,
-                                               const std::string& file) const {
+const NodeSearch::SearchedNode* NodeSearch::find(std::string_view path,
+                                                 const std::string& file) const {
   path = without_deleted(path);
-  const WantedNode* named = nullptr;
+  const SearchedNode* named = nullptr;
   bool may_be_ours = path.starts_with("/dev/");
   bool has_numbers = false;
   for (const auto& node : nodes_) {

@@ -28,16 +28,16 @@ class NodeSearch {
   Result<std::vector<std::string>> used_by(std::uint32_t pid) const;
 
  private:
-  struct WantedNode {
+  struct SearchedNode {
     std::string path;
     std::optional<dev_t> number;  // nullopt: only its path is known
   };
   // The node at `path`, which `file` below /proc shows; nullptr if it is not one of ours.
-  const WantedNode* find(std::string_view path, const std::string& file) const;
+  const SearchedNode* find(std::string_view path, const std::string& file) const;
   void add_mapped(std::uint32_t pid, std::vector<std::string>& found) const;
 
   const sys::Host& host_;
-  std::vector<WantedNode> nodes_;
+  std::vector<SearchedNode> nodes_;
 };
 
 }  // namespace gantry::device_users

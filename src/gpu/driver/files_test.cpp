@@ -271,7 +271,7 @@ TEST(IsNeeded, VideoBringsComputeAndDisplayBringsGraphics) {
   EXPECT_FALSE(is_needed(graphics, std::vector{Compute}));
 }
 
-TEST(DriverVersion, IsToldFromOtherNumbers) {
+TEST(DriverVersion, IsDistinguishedFromOtherNumbers) {
   for (const auto* yes : {"384.98", "430.26", "580.159.04", "999.88.77"})
     EXPECT_TRUE(is_driver_version(yes)) << yes;
   for (const auto* no :

@@ -150,7 +150,7 @@ TEST(OnAMachineWithoutNodes, EachIsMissedWithItsCommand) {
   }
 }
 
-TEST(OnAMismatchedMachine, BothVersionsAreTold) {
+TEST(OnAMismatchedMachine, BothVersionsAreNamed) {
   const Machine machine("mismatch");
   const auto root = look(machine).root;
   EXPECT_NE(root.kernel_version, root.library_version);

@@ -161,10 +161,11 @@ DriverRoot find_at_location(const sys::Host& host, const std::string& kernel_ver
   if (root.found()) {
     add_version_notes(root);
   } else {
-    root.notes.push_back(
-        fmt::format("no libcuda or libnvidia-ml with a driver's version in {}, which was named",
-                    named.libraries.empty() ? named.root
-                                            : fmt::format("{}", fmt::join(named.libraries, ", "))));
+    root.notes.push_back(fmt::format(
+        "no libcuda or libnvidia-ml with a driver's version in {}, the directory that was "
+        "given",
+        named.libraries.empty() ? named.root
+                                : fmt::format("{}", fmt::join(named.libraries, ", "))));
   }
   return root;
 }

@@ -81,7 +81,7 @@ TEST(Compute, ALostOrProhibitedGpuDoesNotConcernTheOthers) {
   EXPECT_EQ(obstacle_of(found, 1)->remedy, "sudo nvidia-smi -i 1 -c 0");
 }
 
-TEST(Compute, AFabricThatNobodyStartedConcernsGpusWhoseDriverDoesNotReportIt) {
+TEST(Compute, AFabricThatIsNotStartedConcernsGpusWhoseDriverDoesNotReportIt) {
   auto machine = two_gpus();
   machine.functions.push_back({.vendor = 0x10de, .class_code = 0x068000});
   EXPECT_THAT(find_compute_obstacles(machine, {}), IsEmpty()) << "unknown";

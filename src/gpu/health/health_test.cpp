@@ -94,7 +94,7 @@ TEST_F(TwoGpus, AreJudgedByNewOptionsFromTheNextEventOn) {
   EXPECT_THAT(usable(monitor_), ElementsAre(false, true));
 }
 
-TEST_F(TwoGpus, AProgramsFaultTakesNothingAwayButIsTold) {
+TEST_F(TwoGpus, AProgramsFaultTakesNothingAwayButIsReported) {
   for (const auto number : {13U, 31U, 43U, 45U, 68U, 94U, 109U, 63U}) {
     monitor_.on_event(xid(number), 101);
   }
@@ -147,7 +147,7 @@ TEST_F(TwoGpus, ComesBackAfterGoodReadingsForLongEnough) {
   EXPECT_EQ(monitor_.health()[0].cause, "");
 }
 
-TEST_F(TwoGpus, ABadReadingStartsTheWaitAnew) {
+TEST_F(TwoGpus, ABadReadingRestartsTheWait) {
   monitor_.on_readings(readings(2, RecoveryAction::GpuReset), 100);
   monitor_.on_readings(readings(2), 105);
   monitor_.on_readings(readings(2, RecoveryAction::GpuReset), 110);

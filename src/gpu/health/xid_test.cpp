@@ -72,7 +72,7 @@ TEST(XidPolicy, GkesListsCount) {
   EXPECT_FALSE(read.policy.counts(13));
 }
 
-TEST(XidPolicy, TypingErrorsAreLeftAloneAndTold) {
+TEST(XidPolicy, TypingErrorsAreReportedAndIgnored) {
   const auto read = parse_xid_policy({.disable = "79x,,48,-1", .enable = "99999999999999999999"});
   EXPECT_THAT(read.ignored, ElementsAre("79x", "-1", "99999999999999999999"));
   EXPECT_THAT(read.policy.harmless, ElementsAre(48U));

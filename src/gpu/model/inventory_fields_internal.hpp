@@ -23,7 +23,7 @@ struct Octal {  // "0666"
   T& value;
 };
 template <class T>
-struct Letter {  // "C"
+struct Character {  // "C"
   T& value;
 };
 // clang 14, which builds the fuzz targets, does not deduce these for aggregates.
@@ -32,7 +32,7 @@ Hex(T&, int) -> Hex<T>;
 template <class T>
 Octal(T&) -> Octal<T>;
 template <class T>
-Letter(T&) -> Letter<T>;
+Character(T&) -> Character<T>;
 
 template <class A, MaybeConst<DeviceNode> T>
 void visit_fields(A& a, T& v) {
@@ -102,7 +102,7 @@ void visit_fields(A& a, T& v) {
   a("pid", v.pid);
   a("memory_bytes", v.memory_bytes);
   a("name", v.name);
-  a("type", Letter{v.type});
+  a("type", Character{v.type});
 }
 
 template <class A, MaybeConst<Gpu> T>

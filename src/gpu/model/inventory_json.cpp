@@ -51,7 +51,7 @@ struct FieldWriter {
     out.value(fmt::format("{:04o}", octal.value));
   }
   template <class T>
-  void write(const Letter<T>& letter) {
+  void write(const Character<T>& letter) {
     out.value(std::string_view(&letter.value, 1));
   }
   template <class T>

@@ -152,7 +152,7 @@ void take(const Cursor& at, Octal<T>& octal) {
   take_number(at, octal.value, "", 8, "an octal mode such as 0666");
 }
 template <class T>
-void take(const Cursor& at, Letter<T>& letter) {
+void take(const Cursor& at, Character<T>& letter) {
   const auto text = read_text(at);
   if (!text) return;
   if (text->size() != 1) return at.wrong("expected one letter");

@@ -41,7 +41,7 @@ class DeviceQuery {
   // GANTRY_QUERY_LIST.
   template <class Info, class Function>
   bool query_list(std::string_view name, Function function, std::vector<Info>& list) {
-    constexpr unsigned kMost = 4096;
+    constexpr unsigned kMaxListLength = 4096;
     unsigned count = 64;
     for (int tries = 0; tries < 4; ++tries) {
       list.assign(count, Info{});
@@ -51,7 +51,7 @@ class DeviceQuery {
         return true;
       }
       list.clear();
-      if (last_ != NVML_ERROR_INSUFFICIENT_SIZE || filled > kMost) return false;
+      if (last_ != NVML_ERROR_INSUFFICIENT_SIZE || filled > kMaxListLength) return false;
       count = filled + 16;
     }
     return false;

@@ -108,7 +108,7 @@ TEST(Profile, NonsenseIsLeftOut) {
   }
 }
 
-TEST(Profile, AFailedSampleStartsAnew) {
+TEST(Profile, AFailedSampleRestarts) {
   Profiler profiler(functions());
   auto at = Profiler::Clock::now();
   auto reading = card();

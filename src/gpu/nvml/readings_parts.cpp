@@ -10,7 +10,7 @@
 namespace gantry::nvml {
 namespace {
 
-constexpr unsigned kMaxProcesses = 4096;
+constexpr unsigned kMaxGpuProcesses = 4096;
 constexpr unsigned kFirstGuess = 128;  // an H200 reports 72 with one process
 
 bool read_instance_memory(DeviceQuery& query, unsigned index, model::InstanceReading& found) {
@@ -73,7 +73,7 @@ Samples samples_since(DeviceQuery& query, std::int64_t since_unix_ms) {
       samples.resize(std::min<std::size_t>(count, samples.size()));
       return samples;
     }
-    if (query.last() != NVML_ERROR_INSUFFICIENT_SIZE || count == 0 || count > kMaxProcesses)
+    if (query.last() != NVML_ERROR_INSUFFICIENT_SIZE || count == 0 || count > kMaxGpuProcesses)
       return {};
   }
   return {};

@@ -44,7 +44,7 @@ TEST(CgroupOwner, OfAContainerWithoutPod) {
   EXPECT_EQ(owner, (CgroupOwner{"", container_id}));
 }
 
-TEST(CgroupOwner, OfNobody) {
+TEST(CgroupOwner, OfNoContainer) {
   for (const auto* text : {"", "0::/\n", "0::/user.slice/user-0.slice/podman.scope", "pod",
                            "::::", "0::/kubepods/pod1234/x"}) {
     EXPECT_EQ(parse_cgroup_owner(text), CgroupOwner{}) << text;

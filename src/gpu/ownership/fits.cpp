@@ -30,8 +30,8 @@ bool conflicts(const Holding& a, const Holding& b) {
   return !a.part.empty() && a.part == b.part;
 }
 
-// What is promised of one resource of a card: memory or time.
-struct Promised {
+// The allocated amount of one resource of a card: memory or time.
+struct AllocatedAmount {
   std::uint64_t own = 0;
   std::uint64_t before = 0;  // of the holding that is replaced
   std::uint64_t sum = 0;
@@ -41,8 +41,8 @@ struct Promised {
 };
 
 template <class Amount>
-Promised promised(std::span<const Holding> holdings, const Holding& wanted, Amount amount) {
-  Promised result{.own = amount(wanted), .sum = amount(wanted)};
+AllocatedAmount allocated(std::span<const Holding> holdings, const Holding& wanted, Amount amount) {
+  AllocatedAmount result{.own = amount(wanted), .sum = amount(wanted)};
   for (const auto& holding : holdings) {
     if (replaces(wanted, holding)) {
       result.before = amount(holding);
@@ -64,10 +64,11 @@ std::vector<std::string> holders_in_the_way(std::span<const Holding> holdings,
   return names;
 }
 
-void check_memory(const Card& card, std::span<const Holding> holdings, const Wanted& wanted,
+void check_memory(const Card& card, std::span<const Holding> holdings, const HoldingRequest& wanted,
                   std::vector<CardRefusal>& refusals) {
   if (card.memory_bytes == 0) return;
-  auto memory = promised(holdings, wanted.holding, [](const Holding& h) { return h.memory_bytes; });
+  auto memory =
+      allocated(holdings, wanted.holding, [](const Holding& h) { return h.memory_bytes; });
   if (memory.own > card.memory_bytes)
     refusals.push_back(
         {.reason = Reason::TooBig, .sum = memory.own, .capacity = card.memory_bytes});
@@ -91,7 +92,7 @@ bool Holding::exclusive() const {
 }
 
 std::vector<CardRefusal> fits(const Card& card, std::span<const Holding> holdings,
-                              const Wanted& wanted) {
+                              const HoldingRequest& wanted) {
   std::vector<CardRefusal> refusals;
   if (card.changing) refusals.push_back({.reason = Reason::Changing});
   if (card.owner != wanted.owner) refusals.push_back({.reason = Reason::Owner});
@@ -100,8 +101,8 @@ std::vector<CardRefusal> fits(const Card& card, std::span<const Holding> holding
   auto in_the_way = holders_in_the_way(holdings, wanted.holding);
   if (!in_the_way.empty())
     refusals.push_back({.reason = Reason::Held, .holders = std::move(in_the_way)});
-  auto time = promised(holdings, wanted.holding,
-                       [](const Holding& h) -> std::uint64_t { return h.percent; });
+  auto time = allocated(holdings, wanted.holding,
+                        [](const Holding& h) -> std::uint64_t { return h.percent; });
   if (!wanted.overcommit && time.too_much(kAllTime))
     refusals.push_back({.reason = Reason::Time,
                         .holders = std::move(time.holders),
@@ -110,7 +111,7 @@ std::vector<CardRefusal> fits(const Card& card, std::span<const Holding> holding
   return refusals;
 }
 
-Error to_error(const CardRefusal& refusal, const Card& card, const Wanted& wanted) {
+Error to_error(const CardRefusal& refusal, const Card& card, const HoldingRequest& wanted) {
   const auto& who = wanted.holding.holder;
   switch (refusal.reason) {
     case Reason::Changing:
@@ -141,7 +142,8 @@ Error to_error(const CardRefusal& refusal, const Card& card, const Wanted& wante
   return {Errc::Internal, "unknown refusal"};
 }
 
-Status check_fits(const Card& card, std::span<const Holding> holdings, const Wanted& wanted) {
+Status check_fits(const Card& card, std::span<const Holding> holdings,
+                  const HoldingRequest& wanted) {
   const auto refusals = fits(card, holdings, wanted);
   if (refusals.empty()) return {};
   return to_error(refusals.front(), card, wanted);

@@ -28,8 +28,8 @@ struct Holding {
   std::string holder;  // "pod default/train", "VM db-3"
   model::AllocationMode mode = model::AllocationMode::Whole;
   std::string part;                // as in Claim; "": the whole card, or an amount of it
-  std::uint64_t memory_bytes = 0;  // 0: none is promised
-  std::uint32_t percent = 0;       // of the card's time; 0: none is promised
+  std::uint64_t memory_bytes = 0;  // 0: none is allocated
+  std::uint32_t percent = 0;       // of the card's time; 0: none is allocated
   bool alone = false;              // no other holder may be beside it
   bool operator==(const Holding&) const = default;
 
@@ -37,7 +37,7 @@ struct Holding {
   bool exclusive() const;
 };
 
-struct Wanted {
+struct HoldingRequest {
   Owner owner = Owner::Plugin;  // through which face it is asked for
   // Replaces the holding of the same holder on the same part.
   Holding holding;
@@ -65,11 +65,12 @@ struct CardRefusal {
 // holding that takes no more memory or time than the one that it replaces is not refused for
 // memory or time, so that on an overcommitted card holdings can be made smaller.
 std::vector<CardRefusal> fits(const Card& card, std::span<const Holding> holdings,
-                              const Wanted& wanted);
+                              const HoldingRequest& wanted);
 
 // The sentence for a refusal. Denied for another owner, Invalid for TooBig, Busy for the others.
-Error to_error(const CardRefusal& refusal, const Card& card, const Wanted& wanted);
+Error to_error(const CardRefusal& refusal, const Card& card, const HoldingRequest& wanted);
 // fits() as a Status, with the first refusal.
-Status check_fits(const Card& card, std::span<const Holding> holdings, const Wanted& wanted);
+Status check_fits(const Card& card, std::span<const Holding> holdings,
+                  const HoldingRequest& wanted);
 
 }  // namespace gantry::ownership

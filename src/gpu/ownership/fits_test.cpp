@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/ownership/fits.hpp"
 
+#include "base/core/bytes.hpp"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,16 +20,14 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Reason = CardRefusal::Reason;
 
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
-
 std::vector<Reason> reasons(const Card& card, const std::vector<Holding>& holdings,
-                            const Wanted& wanted) {
+                            const HoldingRequest& wanted) {
   std::vector<Reason> found;
   for (const auto& refusal : fits(card, holdings, wanted)) found.push_back(refusal.reason);
   return found;
 }
 
-Wanted share(std::string holder, std::uint64_t memory, std::uint32_t percent = 0) {
+HoldingRequest share(std::string holder, std::uint64_t memory, std::uint32_t percent = 0) {
   return {.holding = {.holder = std::move(holder),
                       .mode = AllocationMode::Shares,
                       .memory_bytes = memory,
@@ -61,8 +61,8 @@ TEST(Fits, AGpuGoesOnlyToItsOwner) {
 }
 
 TEST(Fits, PartsExcludeEachOtherAndTheWhole) {
-  const Wanted part{.owner = Owner::Vm,
-                    .holding = {.holder = "VM b", .mode = AllocationMode::Vm, .part = "vf1"}};
+  const HoldingRequest part{
+      .owner = Owner::Vm, .holding = {.holder = "VM b", .mode = AllocationMode::Vm, .part = "vf1"}};
   const Holding first{.holder = "VM a", .mode = AllocationMode::Vm, .part = "vf0"};
   EXPECT_THAT(reasons(of_vm, {first}, part), IsEmpty());
   auto same = first;
@@ -71,8 +71,8 @@ TEST(Fits, PartsExcludeEachOtherAndTheWhole) {
   auto whole = first;
   whole.part = "";
   EXPECT_THAT(reasons(of_vm, {whole}, part), ElementsAre(Reason::Held));
-  const Wanted everything{.owner = Owner::Vm,
-                          .holding = {.holder = "VM b", .mode = AllocationMode::Vm}};
+  const HoldingRequest everything{.owner = Owner::Vm,
+                                  .holding = {.holder = "VM b", .mode = AllocationMode::Vm}};
   EXPECT_THAT(reasons(of_vm, {first}, everything), ElementsAre(Reason::Held));
 }
 
@@ -166,9 +166,9 @@ class RandomCard {
   }
 
   void take() {
-    Wanted wanted{.owner = static_cast<Owner>(pick(3)),
-                  .holding = {.holder = fmt::format("h{}", pick(6)),
-                              .mode = pick(3) == 0 ? kModes[pick(5)] : card_.use}};
+    HoldingRequest wanted{.owner = static_cast<Owner>(pick(3)),
+                          .holding = {.holder = fmt::format("h{}", pick(6)),
+                                      .mode = pick(3) == 0 ? kModes[pick(5)] : card_.use}};
     const bool has_parts =
         wanted.holding.mode == AllocationMode::Mig || wanted.holding.mode == AllocationMode::Vm;
     if (has_parts && pick(3) > 0) wanted.holding.part = fmt::format("p{}", pick(4));

@@ -298,11 +298,11 @@ Status OwnershipStore::claim(const Claim& claim) {
                   .owner = entry->owner,
                   .use = entry->use,
                   .changing = state_.intent(claim.gpu) != nullptr};
-  const Wanted wanted{.owner = claim.owner,
-                      .holding = {.holder = "",  // each claim is a holder of its own
-                                  .mode = entry->use,
-                                  .part = claim.part,
-                                  .alone = claim.part.empty()}};
+  const HoldingRequest wanted{.owner = claim.owner,
+                              .holding = {.holder = "",  // each claim is a holder of its own
+                                          .mode = entry->use,
+                                          .part = claim.part,
+                                          .alone = claim.part.empty()}};
   const auto refusals = fits(card, holdings_of(state_, *entry), wanted);
   if (!refusals.empty()) {
     auto named = wanted;

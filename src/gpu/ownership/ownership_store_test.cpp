@@ -75,7 +75,7 @@ TEST(OwnershipStore, HasOneWriter) {
   EXPECT_TRUE(OwnershipStore::open(place.tree.host()).ok());
 }
 
-TEST(OwnershipStore, ChangesOwnersOnlyWhenNobodyHoldsTheGpu) {
+TEST(OwnershipStore, ChangesOwnersOnlyWhenTheGpuIsFree) {
   const Place place;
   auto ledger = place.open();
   must(ledger.adopt(this_gpu, uuid_a, Owner::Plugin, AllocationMode::Whole));
@@ -97,7 +97,7 @@ TEST(OwnershipStore, ChangesOwnersOnlyWhenNobodyHoldsTheGpu) {
   must(ledger.change(this_gpu, Owner::Plugin, AllocationMode::Whole, quiet));
 }
 
-TEST(OwnershipStore, KeepsAUseUntilNobodyHoldsTheGpu) {
+TEST(OwnershipStore, KeepsAUseUntilTheGpuIsFree) {
   const Place place;
   auto ledger = place.open();
   must(ledger.adopt(this_gpu, uuid_a, Owner::Plugin, AllocationMode::Whole));

@@ -15,7 +15,7 @@ class NvmlProbe {
  public:
   NvmlProbe(const sys::Host& host, const SnapshotOptions& options);
 
-  // What the process found out. If it did not start, `failure` is NVML_ERROR_LIBRARY_NOT_FOUND; if
+  // The findings of the process. If it did not start, `failure` is NVML_ERROR_LIBRARY_NOT_FOUND; if
   // it hung, NVML_ERROR_TIMEOUT; if it crashed or sent an invalid answer, NVML_ERROR_UNKNOWN.
   NvmlView join();
 

@@ -3,6 +3,7 @@
 
 #include "base/core/text.hpp"
 #include "base/sys/deadline_read.hpp"
+#include "gpu/model/pci_vendor.hpp"
 
 #include <unistd.h>
 
@@ -19,7 +20,6 @@ using model::PciAddress;
 using model::PciePath;
 
 constexpr std::string_view kDevices = "/sys/bus/pci/devices";
-constexpr std::uint64_t kNvidia = 0x10de;
 constexpr std::size_t kValueLimit = 4096;  // a sysfs attribute has one page
 constexpr std::chrono::seconds kLockDeadline{2};
 
@@ -90,7 +90,7 @@ std::optional<PciDevice> read_device(const sys::Host& host, const PciAddress& ad
   found.path = host.resolve(directory).value_or(directory);
   auto& f = found.function;
   f.address = address;
-  f.vendor = kNvidia;
+  f.vendor = model::kNvidiaVendor;
   f.device = static_cast<std::uint16_t>(*device);
   f.class_code = static_cast<std::uint32_t>(*class_code);
   f.driver = link_name(host, directory, "driver");
@@ -147,7 +147,7 @@ Result<PciScan> scan_pci(const sys::Host& host) {
   scan.listed = true;
   for (const auto& name : names) {
     const auto directory = fmt::format("{}/{}", kDevices, name);
-    if (number(host, directory, "vendor", 0xffff) != kNvidia) continue;
+    if (number(host, directory, "vendor", 0xffff) != model::kNvidiaVendor) continue;
     const auto address = PciAddress::parse(name);
     auto device = address ? read_device(host, *address, directory) : std::nullopt;
     if (device) {

@@ -34,7 +34,7 @@ PciePath path_between(const Tree& tree) {
   return pcie_path(*scan, scan->devices[0], scan->devices[1]);
 }
 
-TEST(ScanPci, ListsEveryNvidiaFunctionWhoeverDrivesIt) {
+TEST(ScanPci, ListsEveryNvidiaFunctionWithAnyDriver) {
   Tree tree;
   add(tree, "pci0000:00/0000:00:01.0", 1);
   add(tree, "pci0000:00/0000:00:02.0", -1, "0x030000");

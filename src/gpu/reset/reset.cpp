@@ -191,11 +191,11 @@ Status give_back(const sys::Host& host, const ResetPlan& plan, const WriteFile& 
   return check_taken(host, plan.gpu, timing);
 }
 
-// After a failure: the first cause, with the failure of the way back beside it.
-Status after_failure(Error first, Status way_back) {
-  if (way_back.ok()) return first;
-  return Error(way_back.error().code(),
-               fmt::format("{}; and on the way back: {}", first.text(), way_back.error().text()));
+// The first error and, if undoing failed, that error.
+Status after_failure(Error first, Status undone) {
+  if (undone.ok()) return first;
+  return Error(undone.error().code(),
+               fmt::format("{}; undoing it failed too: {}", first.text(), undone.error().text()));
 }
 
 }  // namespace

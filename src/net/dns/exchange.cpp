@@ -38,7 +38,7 @@ bool deliver(std::span<Exchange> exchanges, std::string_view message) {
 }
 
 Status ask_by_udp(const SocketAddress& server, std::span<Exchange> exchanges,
-                  const sys::Patience& patience) {
+                  const sys::WaitLimit& patience) {
   // A socket of its own for each attempt has a source port that the kernel chooses at random, and a
   // connected one gets datagrams of this server only, and learns that nothing listens there.
   const sys::UniqueFd socket(
@@ -76,7 +76,7 @@ std::optional<std::string> take_message(std::string& received) {
 }
 
 Status ask_by_tcp(const SocketAddress& server, std::span<Exchange> exchanges,
-                  const sys::Patience& patience) {
+                  const sys::WaitLimit& patience) {
   GANTRY_TRY(const auto socket, sys::connect_stream(server.get(), server.size, patience));
   std::string queries;
   for (const auto& one : exchanges)
@@ -105,7 +105,7 @@ bool is_truncated(const Exchange& one) {
 }  // namespace
 
 void ask_server(const SocketAddress& server, Transport transport, std::span<Exchange> exchanges,
-                const sys::Patience& patience) {
+                const sys::WaitLimit& patience) {
   for (auto& one : exchanges) one.failure.reset();
   if (transport == Transport::Udp) {
     const auto asked = ask_by_udp(server, exchanges, patience);

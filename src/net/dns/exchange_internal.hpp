@@ -26,6 +26,6 @@ enum class Transport : std::uint8_t { Udp, Tcp };
 // Asks the queries that have no response yet, all at once, each once. What UDP truncates is asked
 // again by TCP. Afterwards each exchange has a response or a failure.
 void ask_server(const SocketAddress& server, Transport transport, std::span<Exchange> exchanges,
-                const sys::Patience& patience);
+                const sys::WaitLimit& patience);
 
 }  // namespace gantry::dns

@@ -45,7 +45,7 @@ std::vector<IpAddress> addresses_without_files(std::string_view name) {
 // One name that is looked up by DNS.
 class Lookup {
  public:
-  Lookup(const ResolverConfig& config, const sys::Patience& patience)
+  Lookup(const ResolverConfig& config, const sys::WaitLimit& patience)
       : config_(config), patience_(patience), servers_(config.resolv.name_servers) {
     if (servers_.empty()) servers_.push_back(kLoopbackIpv4);
     if (config.resolv.rotate)
@@ -125,7 +125,7 @@ class Lookup {
   }
 
   const ResolverConfig& config_;
-  const sys::Patience& patience_;
+  const sys::WaitLimit& patience_;
   std::vector<IpAddress> servers_;
 };
 
@@ -164,7 +164,7 @@ Result<ResolverConfig> load_resolver_config(const sys::Host& host) {
 }
 
 Result<std::vector<IpAddress>> resolve(const ResolverConfig& config, std::string_view name,
-                                       const sys::Patience& patience) {
+                                       const sys::WaitLimit& patience) {
   if (auto found = addresses_without_files(name); !found.empty()) return found;
   const auto without_dot = name.substr(0, name.size() - (name.ends_with('.') ? 1 : 0));
   if (!is_host_name(without_dot))
@@ -181,7 +181,7 @@ Result<std::vector<IpAddress>> resolve(const ResolverConfig& config, std::string
 }
 
 Result<std::vector<IpAddress>> resolve(const sys::Host& host, std::string_view name,
-                                       const sys::Patience& patience) {
+                                       const sys::WaitLimit& patience) {
   if (auto found = addresses_without_files(name); !found.empty()) return found;
   GANTRY_TRY(const auto config, load_resolver_config(host).in(name));
   return resolve(config, name, patience);

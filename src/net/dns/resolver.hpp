@@ -16,7 +16,7 @@
 
 namespace gantry::dns {
 
-// What a machine's files say about names.
+// The configuration of a machine's resolver, from its files.
 struct ResolverConfig {
   ResolvConf resolv;
   std::string hosts;                             // /etc/hosts
@@ -33,10 +33,10 @@ Result<ResolverConfig> load_resolver_config(const sys::Host& host);
 // behind a silent one are asked, too. NotFound: there is no such name. Timeout: no server answered,
 // or the wait was cancelled. Busy: the servers could not answer.
 Result<std::vector<IpAddress>> resolve(const ResolverConfig& config, std::string_view name,
-                                       const sys::Patience& patience);
+                                       const sys::WaitLimit& patience);
 
 // The same with the files of a machine, which are read only if the name needs them.
 Result<std::vector<IpAddress>> resolve(const sys::Host& host, std::string_view name,
-                                       const sys::Patience& patience);
+                                       const sys::WaitLimit& patience);
 
 }  // namespace gantry::dns

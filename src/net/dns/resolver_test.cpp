@@ -30,12 +30,12 @@ using Messages = std::vector<std::string>;
 constexpr IpAddress kFound{.bytes = {192, 0, 2, 1}};
 constexpr IpAddress kSecondServer{.bytes = {127, 0, 0, 2}};
 
-sys::Patience within(std::chrono::milliseconds time) {
+sys::WaitLimit within(std::chrono::milliseconds time) {
   return {.deadline = Clock::now() + time};
 }
 
 // Long enough for any test that does not wait for a deadline.
-sys::Patience patient() {
+sys::WaitLimit patient() {
   return within(30s);
 }
 

@@ -127,7 +127,7 @@ struct Client::Call {
   }
 };
 
-struct Client::Shared : public std::enable_shared_from_this<Shared> {
+struct Client::SharedState : public std::enable_shared_from_this<SharedState> {
   sys::Loop& loop;
   std::string path;
   Options options;
@@ -135,7 +135,7 @@ struct Client::Shared : public std::enable_shared_from_this<Shared> {
   std::vector<std::shared_ptr<Call>> waiting;
   sys::Loop::Timer retry;
 
-  Shared(sys::Loop& its_loop, std::string its_path, const Options& its_options)
+  SharedState(sys::Loop& its_loop, std::string its_path, const Options& its_options)
       : loop(its_loop), path(std::move(its_path)), options(its_options) {}
   void start(const std::shared_ptr<Call>& call);
   Result<ClientConnection*> link();
@@ -146,7 +146,7 @@ struct Client::Shared : public std::enable_shared_from_this<Shared> {
 // One connection and the calls on it.
 class Client::ClientConnection : public StreamHandler {
  public:
-  static Result<std::unique_ptr<ClientConnection>> start(Shared& client, sys::UniqueFd fd) {
+  static Result<std::unique_ptr<ClientConnection>> start(SharedState& client, sys::UniqueFd fd) {
     std::unique_ptr<ClientConnection> made(new ClientConnection(client));
     GANTRY_TRY(made->connection_,
                Connection::start(client.loop, std::move(fd), Connection::Role::Client, *made));
@@ -236,7 +236,7 @@ class Client::ClientConnection : public StreamHandler {
   }
 
  private:
-  explicit ClientConnection(Shared& client) : client_(client) {}
+  explicit ClientConnection(SharedState& client) : client_(client) {}
 
   void stop(Call& call, CallStatus outcome) {
     call.own_outcome = std::move(outcome);
@@ -244,12 +244,12 @@ class Client::ClientConnection : public StreamHandler {
     connection_->reset(call.stream, NGHTTP2_CANCEL);
   }
 
-  Shared& client_;
+  SharedState& client_;
   std::shared_ptr<Connection> connection_;
   std::map<std::int32_t, std::shared_ptr<Call>> calls_;  // in the order in which they began
 };
 
-Result<Client::ClientConnection*> Client::Shared::link() {
+Result<Client::ClientConnection*> Client::SharedState::link() {
   if (!links.empty() && links.back()->takes_calls()) return links.back().get();
   GANTRY_TRY(sys::UniqueFd fd, connect_unix(path));
   GANTRY_TRY(auto made, ClientConnection::start(*this, std::move(fd)));
@@ -257,7 +257,7 @@ Result<Client::ClientConnection*> Client::Shared::link() {
   return links.back().get();
 }
 
-void Client::Shared::start(const std::shared_ptr<Call>& call) {
+void Client::SharedState::start(const std::shared_ptr<Call>& call) {
   auto ready = link();
   if (!ready.ok() && ready.error().sys_errno() == EAGAIN) {
     waiting.push_back(call);
@@ -276,11 +276,11 @@ void Client::Shared::start(const std::shared_ptr<Call>& call) {
   });
 }
 
-void Client::Shared::forget(ClientConnection* gone) {
+void Client::SharedState::forget(ClientConnection* gone) {
   std::erase_if(links, [gone](const auto& one) { return one.get() == gone; });
 }
 
-void Client::Shared::abandon(Call& call) {
+void Client::SharedState::abandon(Call& call) {
   call.done = true;
   call.timer.cancel();
   if (call.link != nullptr) call.link->cancel(call);
@@ -289,7 +289,7 @@ void Client::Shared::abandon(Call& call) {
 Client::Client(sys::Loop& loop, std::string path) : Client(loop, std::move(path), Options{}) {}
 
 Client::Client(sys::Loop& loop, std::string path, const Options& options)
-    : shared_(std::make_shared<Shared>(loop, std::move(path), options)) {}
+    : shared_(std::make_shared<SharedState>(loop, std::move(path), options)) {}
 
 Client::~Client() = default;
 

@@ -59,8 +59,8 @@ class Client {
  private:
   struct Call;
   class ClientConnection;
-  struct Shared;
-  std::shared_ptr<Shared> shared_;
+  struct SharedState;
+  std::shared_ptr<SharedState> shared_;
 };
 
 // Makes one call on a separate connection; blocks until the answer or the deadline.

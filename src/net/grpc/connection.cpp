@@ -153,13 +153,13 @@ Result<std::int32_t> Connection::open(const std::vector<Header>& headers) {
   return stream;
 }
 
-void Connection::headers(std::int32_t stream, const std::vector<Header>& headers, More more) {
+void Connection::headers(std::int32_t stream, const std::vector<Header>& headers, StreamEnd end) {
   if (closed()) return;
   const auto nv = fields(headers);
   const auto source = provider();
-  if (more == More::Follows) outgoing_[stream];
+  if (end == StreamEnd::Later) outgoing_[stream];
   nghttp2_submit_response(session_, stream, nv.data(), nv.size(),
-                          more == More::Follows ? &source : nullptr);
+                          end == StreamEnd::Later ? &source : nullptr);
   flush_soon();
 }
 

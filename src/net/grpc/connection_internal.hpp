@@ -53,9 +53,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // Client: a new stream with its headers. Returns its id, or the reason why none can be opened.
   Result<std::int32_t> open(const std::vector<Header>& headers);
-  // Server: the answer's headers. `last`: nothing follows, not even data.
-  enum class More : std::uint8_t { Follows, None };
-  void headers(std::int32_t stream, const std::vector<Header>& headers, More more);
+  // Server: the answer's headers. Now: nothing follows, not even data.
+  enum class StreamEnd : std::uint8_t { Later, Now };
+  void headers(std::int32_t stream, const std::vector<Header>& headers, StreamEnd end);
   // One gRPC message, with its length in front.
   void message(std::int32_t stream, std::string_view bytes);
   // Replaces the waiting messages of this stream; a message that is partly sent stays.

@@ -86,7 +86,7 @@ TEST_F(Rpc, AnErrorKeepsItsCodeAndEveryCharacterOfItsText) {
   EXPECT_EQ(call("/t.Echo/Fail", text).outcome, (CallStatus{StatusCode::FailedPrecondition, text}));
 }
 
-TEST_F(Rpc, AMethodThatNobodyServesIsUnimplemented) {
+TEST_F(Rpc, AnUnknownMethodIsUnimplemented) {
   const auto answer = call("/t.Echo/Sing", "");
   EXPECT_EQ(answer.outcome.code, StatusCode::Unimplemented);
   EXPECT_THAT(answer.outcome.message, HasSubstr("/t.Echo/Sing"));
@@ -169,7 +169,7 @@ TEST_F(Rpc, AServerThatDiesMakesItsCallsUnavailable) {
   EXPECT_TRUE(outcome->ok());
 }
 
-TEST_F(Rpc, NobodyAtTheSocketIsUnavailableWithThePath) {
+TEST_F(Rpc, ASocketWithoutAServerIsUnavailableWithThePath) {
   Client client(*loop_, tree_.path("nobody.sock"));
   std::optional<CallStatus> outcome;
   client.call("/t.Echo/Say", "", kSoon,

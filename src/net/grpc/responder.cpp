@@ -42,7 +42,8 @@ std::shared_ptr<Connection> Responder::State::open() {
 }
 
 void Responder::State::begin(Connection& to) {
-  if (!std::exchange(begun, true)) to.headers(stream, initial_headers(), Connection::More::Follows);
+  if (!std::exchange(begun, true))
+    to.headers(stream, initial_headers(), Connection::StreamEnd::Later);
 }
 
 void Responder::State::end(const CallStatus& outcome) {
@@ -53,7 +54,7 @@ void Responder::State::end(const CallStatus& outcome) {
   if (begun) return to->finish(stream, trailers_of(outcome));
   auto all = initial_headers();
   for (auto& trailer : trailers_of(outcome)) all.push_back(std::move(trailer));
-  to->headers(stream, all, Connection::More::None);
+  to->headers(stream, all, Connection::StreamEnd::Now);
 }
 
 void Responder::answer(std::string_view message) const {

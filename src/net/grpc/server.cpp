@@ -51,7 +51,7 @@ Result<std::string> message_in(std::string_view body) {
 
 }  // namespace
 
-struct Server::Shared {
+struct Server::SharedState {
   sys::Loop& loop;
   Options options;
   std::map<std::string, std::shared_ptr<const Handler>, std::less<>> handlers;
@@ -70,7 +70,7 @@ struct Server::Shared {
 // One connection's calls.
 class Server::Session : public StreamHandler {
  public:
-  static Result<std::unique_ptr<Session>> start(Shared& server, sys::UniqueFd fd) {
+  static Result<std::unique_ptr<Session>> start(SharedState& server, sys::UniqueFd fd) {
     std::unique_ptr<Session> made(new Session(server));
     GANTRY_TRY(made->connection_,
                Connection::start(server.loop, std::move(fd), Connection::Role::Server, *made));
@@ -120,7 +120,7 @@ class Server::Session : public StreamHandler {
     call.ended = true;
     if (!call.is_post || !call.is_grpc) {
       const char* status = call.is_post ? "415" : "405";
-      connection_->headers(stream, {{":status", status}}, Connection::More::None);
+      connection_->headers(stream, {{":status", status}}, Connection::StreamEnd::Now);
       return;
     }
     dispatch(stream, call);  // last: the handler may destroy the server and this object
@@ -154,7 +154,7 @@ class Server::Session : public StreamHandler {
     std::weak_ptr<Responder::State> reply;
   };
 
-  explicit Session(Shared& server) : server_(server) {}
+  explicit Session(SharedState& server) : server_(server) {}
 
   static void hang_up(Responder::State& reply) {
     if (std::exchange(reply.over, true)) return;
@@ -191,13 +191,13 @@ class Server::Session : public StreamHandler {
     (*handler)(*request, Responder(std::move(reply)));
   }
 
-  Shared& server_;
+  SharedState& server_;
   std::shared_ptr<Connection> connection_;
   std::unordered_map<std::int32_t, Call> calls_;
   std::size_t waiting_ = 0;  // bytes of incomplete requests
 };
 
-void Server::Shared::accept_all() {
+void Server::SharedState::accept_all() {
   for (;;) {
     sys::UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd.valid()) {
@@ -214,7 +214,7 @@ void Server::Shared::accept_all() {
   }
 }
 
-Status Server::Shared::add(sys::UniqueFd fd) {
+Status Server::SharedState::add(sys::UniqueFd fd) {
   if (sessions.size() >= options.connection_limit) {
     return Error(Errc::Busy, fmt::format("{} connections are open already", sessions.size()));
   }
@@ -223,14 +223,14 @@ Status Server::Shared::add(sys::UniqueFd fd) {
   return {};
 }
 
-void Server::Shared::forget(Session* session) {
+void Server::SharedState::forget(Session* session) {
   std::erase_if(sessions, [session](const auto& one) { return one.get() == session; });
 }
 
 Server::Server(sys::Loop& loop) : Server(loop, Options{}) {}
 
 Server::Server(sys::Loop& loop, const Options& options)
-    : shared_(new Shared{.loop = loop, .options = options}) {}
+    : shared_(new SharedState{.loop = loop, .options = options}) {}
 
 Server::~Server() {
   stop_listening();

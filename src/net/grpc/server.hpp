@@ -80,8 +80,8 @@ class Server {
 
  private:
   class Session;
-  struct Shared;
-  std::unique_ptr<Shared> shared_;
+  struct SharedState;
+  std::unique_ptr<SharedState> shared_;
 };
 
 }  // namespace gantry::grpc

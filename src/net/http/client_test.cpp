@@ -86,7 +86,7 @@ TEST(HttpClient, TheAuthorityNamesAPortThatTheSchemeDoesNotImply) {
   EXPECT_EQ(authority({.host = "::1", .port = 8443}), "[::1]:8443");
 }
 
-TEST(HttpClient, AnIdleConnectionThatDiedIsMadeAnew) {
+TEST(HttpClient, AnIdleConnectionThatDiedIsReplaced) {
   // The first answer promises to stay and then closes.
   Canned server({"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na",
                  "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb"});
@@ -195,7 +195,7 @@ TEST(HttpClient, ATokenCannotSmuggleALine) {
   EXPECT_EQ(got.error().code(), Errc::Invalid);
 }
 
-TEST(HttpClient, NobodyThereIsSaid) {
+TEST(HttpClient, AMissingServerIsReported) {
   Client client({.host = "127.0.0.1", .port = 1, .secure = false});
   const auto got = client.send({}, 1000ms);
   ASSERT_FALSE(got.ok());

@@ -39,7 +39,7 @@ Result<SslKey> read_key(std::string_view pem) {
 Status use_certificates(SSL_CTX* context, std::string_view certificates, std::string_view key) {
   const auto text = memory_buffer(certificates);
   const auto own = read_certificate(text.get());
-  if (!own) return Error(Errc::Invalid, "the certificate is no PEM certificate");
+  if (!own) return Error(Errc::Invalid, "the certificate is not in PEM format");
   if (SSL_CTX_use_certificate(context, own.get()) != 1) return ssl_failure("the certificate");
   while (const auto next = read_certificate(text.get()))
     if (SSL_CTX_add1_chain_cert(context, next.get()) != 1) return ssl_failure("the certificates");

@@ -22,13 +22,13 @@ struct OpensslDeleter {
   }
 };
 template <class T, auto Free>
-using Owned = std::unique_ptr<T, OpensslDeleter<Free>>;
+using OpensslPtr = std::unique_ptr<T, OpensslDeleter<Free>>;
 
-using SslContext = Owned<SSL_CTX, SSL_CTX_free>;
-using SslSession = Owned<SSL, SSL_free>;
-using SslBuffer = Owned<BIO, BIO_free>;
-using SslKey = Owned<EVP_PKEY, EVP_PKEY_free>;
-using SslCertificate = Owned<X509, X509_free>;
+using SslContext = OpensslPtr<SSL_CTX, SSL_CTX_free>;
+using SslSession = OpensslPtr<SSL, SSL_free>;
+using SslBuffer = OpensslPtr<BIO, BIO_free>;
+using SslKey = OpensslPtr<EVP_PKEY, EVP_PKEY_free>;
+using SslCertificate = OpensslPtr<X509, X509_free>;
 
 // OpenSSL's newest reason, and its queue is empty afterwards.
 Error ssl_failure(std::string_view doing);

@@ -67,7 +67,7 @@ TEST(RequestReader, RefusesWhatItCannotBoundOrCouldReadInTwoWays) {
   }
 }
 
-TEST(RequestReader, KnowsWhoWaitsToBeToldToGoOn) {
+TEST(RequestReader, KnowsWhichClientsWaitForContinue) {
   auto reader = small_reader();
   std::string in = "POST / HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n";
   EXPECT_EQ(reader.feed(in), State::Body);

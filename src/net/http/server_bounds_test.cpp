@@ -170,7 +170,7 @@ TEST_F(ServerTest, AClientThatAnnouncesMuchAndSendsNothingMakesRoom) {
   EXPECT_THAT(other.read_until("yyy"), StartsWith("HTTP/1.1 200 "));
 }
 
-TEST_F(ServerTest, AnswersThatNobodyReadsAreBounded) {
+TEST_F(ServerTest, UnreadAnswersAreBounded) {
   const auto server = start({.memory_limit = kLarge + kLarge / 4});
   const RawClient first(server->port());
   first.send(get_and_close("/large"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the server have in common.
+// Shared by the tests of the server.
 #pragma once
 
 #include "base/sys/unique_fd.hpp"

@@ -77,7 +77,7 @@ Status trust_certificates(SSL_CTX* context, std::string_view pem) {
     X509_STORE_add_cert(SSL_CTX_get_cert_store(context), certificate.get());
     ++found;
   }
-  if (found == 0) return Error(Errc::Invalid, "the certificate authority is no PEM certificate");
+  if (found == 0) return Error(Errc::Invalid, "the certificate authority is not in PEM format");
   return {};
 }
 

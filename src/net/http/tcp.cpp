@@ -55,7 +55,7 @@ void notice_death(int socket) {
 }
 
 Result<sys::UniqueFd> connect_to(const dns::IpAddress& ip, std::uint16_t port,
-                                 const sys::Patience& patience) {
+                                 const sys::WaitLimit& patience) {
   const auto address = dns::socket_address(ip, port);
   GANTRY_TRY(auto socket, sys::connect_stream(address.get(), address.size, patience));
   const int on = 1;
@@ -67,7 +67,7 @@ Result<sys::UniqueFd> connect_to(const dns::IpAddress& ip, std::uint16_t port,
 // A name that is not found is Busy, as a server that refuses connections is: callers take NotFound
 // for the server's word that an object does not exist.
 Result<std::vector<dns::IpAddress>> server_addresses(std::string_view host,
-                                                     const sys::Patience& patience) {
+                                                     const sys::WaitLimit& patience) {
   GANTRY_TRY(const auto machine, sys::Host::at("/"));
   auto found = dns::resolve(machine, host, patience);
   if (found.ok() || found.error().code() != Errc::NotFound) return found;
@@ -79,7 +79,7 @@ Result<std::vector<dns::IpAddress>> server_addresses(std::string_view host,
 Result<std::unique_ptr<Connection>> connect(const Endpoint& endpoint, Deadline deadline,
                                             int cancel) {
   const auto where = fmt::format("{}:{}", endpoint.host, endpoint.port);
-  const sys::Patience patience{.deadline = deadline, .cancel = cancel};
+  const sys::WaitLimit patience{.deadline = deadline, .cancel = cancel};
   GANTRY_TRY(const auto addresses, server_addresses(endpoint.host, patience));
   Error last(Errc::NotFound, "no address");
   for (const auto& address : addresses) {

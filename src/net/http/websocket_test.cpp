@@ -118,7 +118,7 @@ TEST(WebSocket, ARefusalIsTheServersAnswer) {
   EXPECT_EQ(response.body, "Can ");
 }
 
-TEST(WebSocket, AnAnswerToAnotherKeyIsNotBelieved) {
+TEST(WebSocket, AnAnswerToAnotherKeyIsRefused) {
   ScriptedPeer peer([](const ScriptedSocket& socket) {
     socket.read_head();
     socket.write(switching_protocols("\r\nSec-WebSocket-Key: other\r\n"));

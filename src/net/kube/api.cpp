@@ -26,10 +26,10 @@ Errc errc_from_status(int status) {
 
 // Seconds; the other form, a date, is not used by API servers. A server may not stop us for ever.
 std::chrono::seconds retry_after_of(const http::Response& response) {
-  constexpr std::uint64_t kMost = 60;
+  constexpr std::uint64_t kMaxRetryAfterSeconds = 60;
   const auto* value = http::find(response.headers, "Retry-After");
   if (value == nullptr || (response.status != 429 && response.status < 500)) return {};
-  return std::chrono::seconds(std::min(parse_u64(trim(*value)).value_or(0), kMost));
+  return std::chrono::seconds(std::min(parse_u64(trim(*value)).value_or(0), kMaxRetryAfterSeconds));
 }
 
 // The body of a failed call is a Status object with a message for people.

@@ -59,7 +59,7 @@ TEST_F(BindingTest, AnAnswerThatIsLostIsASuccessWhenThePodHasIt) {
   EXPECT_EQ(bind_it().bound, BindOutcome::Done);  // the same once more: already there
 }
 
-TEST_F(BindingTest, ARequestThatNobodyGotIsNotKnown) {
+TEST_F(BindingTest, ALostRequestHasAnUnknownResult) {
   server.override_answers([](const http::Request& request) -> std::unique_ptr<http::Response> {
     if (!is_binding(request)) return nullptr;
     return std::make_unique<http::Response>(http::Response{.status = 504});
@@ -76,7 +76,7 @@ TEST_F(BindingTest, NeitherIsOneWhoseServerDiesBeforeThePodCanBeRead) {
   EXPECT_THAT(answer.text, HasSubstr("cannot be read"));
 }
 
-TEST_F(BindingTest, SomebodyElsesBindingIsToldApart) {
+TEST_F(BindingTest, AnotherSchedulersBindingIsRecognised) {
   binding.annotations["x"] = "other";
   ASSERT_EQ(bind_it().bound, BindOutcome::Done);
   binding.annotations["x"] = "y";

@@ -49,7 +49,7 @@ class EvictionTest : public testing::Test {
   Eviction eviction{.pod = {.uid = "u1", .name_space = "ns", .name = "p"}};
 };
 
-TEST_F(EvictionTest, NamesThePodAndItsUidSoThatNobodyElseGoes) {
+TEST_F(EvictionTest, NamesThePodAndItsUidSoThatNoOtherPodGoes) {
   EXPECT_EQ(with(201), EvictionOutcome::Done);
   EXPECT_THAT(server.requests(),
               ElementsAre("POST /api/v1/namespaces/ns/pods/p/eviction?timeout=20000ms"));

@@ -207,7 +207,7 @@ TEST_F(InformerTest, AWatchRefusedWithGoneMeansAList) {
   EXPECT_TRUE(eventually([&] { return informer.counts().lists == 2; })) << believer.on_error();
 }
 
-TEST_F(InformerTest, AnObjectMadeAnewUnderItsNameIsARemoveAndASet) {
+TEST_F(InformerTest, AReplacedObjectOfTheSameNameIsARemoveAndASet) {
   put("a", 1);
   auto informer = follow();
   ASSERT_TRUE(informer.wait_synced(60s));
@@ -317,7 +317,7 @@ TEST_F(InformerTest, AServerThatKnowsNoVersionIsAskedForTheListLessAndLessOften)
   EXPECT_TRUE(believes({"a=1", "b=1"})) << believer.on_error();
 }
 
-TEST_F(InformerTest, AServerThatEndsEachWatchAfterAnEventKeepsNobodyBusy) {
+TEST_F(InformerTest, AServerThatEndsEachWatchAfterAnEventCausesNoLoad) {
   put("a", 1);
   server.override_answers([](const http::Request& request) -> std::unique_ptr<http::Response> {
     if (!contains(request.target, "watch=true")) return nullptr;
@@ -351,7 +351,7 @@ TEST_F(InformerTest, AListThatFailsInItsMiddleRemovesNothing) {
   EXPECT_THAT(believer.said(), testing::Not(Contains(HasSubstr("remove"))));
 }
 
-TEST_F(InformerTest, ListsAnewFromTimeToTime) {
+TEST_F(InformerTest, ListsAgainFromTimeToTime) {
   put("a", 1);
   auto informer = follow({.resync = 30ms});
   EXPECT_TRUE(eventually([&] { return informer.counts().lists >= 3; }));

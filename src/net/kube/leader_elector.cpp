@@ -50,7 +50,7 @@ LeaseOptions with_identity(LeaseOptions options) {
 
 class LeaderElector::Impl {
  public:
-  Impl(ClientConfig access, LeaseOptions options, Changed changed, OnError on_error)
+  Impl(ClientConfig access, LeaseOptions options, OnChange changed, OnError on_error)
       : options_(with_identity(std::move(options))),
         changed_(std::move(changed)),
         on_error_(std::move(on_error)),
@@ -101,7 +101,7 @@ class LeaderElector::Impl {
   }
 
   const LeaseOptions options_;
-  const Changed changed_;
+  const OnChange changed_;
   const OnError on_error_;
   sys::StopSignal stop_;
   Api api_;
@@ -114,7 +114,7 @@ class LeaderElector::Impl {
   sys::BackgroundTask task_;
 };
 
-LeaderElector::LeaderElector(ClientConfig access, LeaseOptions options, Changed changed,
+LeaderElector::LeaderElector(ClientConfig access, LeaseOptions options, OnChange changed,
                              OnError on_error)
     : impl_(std::make_unique<Impl>(std::move(access), std::move(options), std::move(changed),
                                    std::move(on_error))) {}

@@ -73,9 +73,9 @@ class LeaseCandidate {
 class LeaderElector {
  public:
   // Called in the elector's thread when it changes. `holder`: the current leader, "" = unknown.
-  using Changed = std::function<void(bool leading, const std::string& holder)>;
+  using OnChange = std::function<void(bool leading, const std::string& holder)>;
   using OnError = std::function<void(const Error&)>;
-  LeaderElector(ClientConfig access, LeaseOptions options, Changed changed = {},
+  LeaderElector(ClientConfig access, LeaseOptions options, OnChange changed = {},
                 OnError on_error = {});
   ~LeaderElector();  // stop()
   LeaderElector(const LeaderElector&) = delete;

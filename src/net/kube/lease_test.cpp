@@ -164,7 +164,7 @@ TEST(Lease, TheFirstTakesItAndTheSecondWaitsForItsWholeDuration) {
   EXPECT_EQ(lease["spec"]["leaseDurationSeconds"].u64(), 15U);
 }
 
-TEST(Lease, TimeStampsOfOthersAreNotBelieved) {
+TEST(Lease, TimeStampsOfOthersAreIgnored) {
   World world(1);
   world.text =
       R"({"metadata":{"resourceVersion":"1"},"spec":{"holderIdentity":"old","leaseDurationSeconds":15,"renewTime":"1999-01-01T00:00:00.000000Z"}})";
@@ -235,7 +235,7 @@ TEST(Lease, TakenBackWithinOneStepItIsANewTerm) {
   EXPECT_EQ(first.candidate.term(), 2U);
 }
 
-TEST(Lease, AnObjectDeletedByHandIsMadeAnewByItsHolderAndByOthersOnlyInTime) {
+TEST(Lease, AnObjectDeletedByHandIsRecreatedByItsHolderAndByOthersOnlyInTime) {
   World world(1);
   auto& first = world.add("a");
   auto& second = world.add("b");
@@ -301,7 +301,7 @@ TEST(LeaderElector, OneOfTwoLeadsAndTheOtherFollowsWhenItStops) {
   EXPECT_THAT(told, testing::ElementsAre("true one", "false "));
 }
 
-TEST(LeaderElector, WithoutANameItMakesOneThatNobodyElseHas) {
+TEST(LeaderElector, WithoutANameItMakesAUniqueOne) {
   const test::FakeApiServer server;
   const LeaderElector first(access_of(server), {});
   const LeaderElector second(access_of(server), {});

@@ -12,13 +12,13 @@ namespace {
 
 using ::testing::EndsWith;
 
-constexpr std::size_t kLimit = 1U << 20;
+constexpr std::size_t kMaxPageBytes = 1U << 20;
 constexpr MetricInfo kMemory{"memory_bytes", MetricType::Gauge, "Memory."};
 constexpr MetricInfo kTime{"time_seconds", MetricType::Histogram, "Time."};
 constexpr MetricInfo kLeftOut{"left_out", MetricType::Gauge, "Series left out."};
 
 TEST(MetricsWriter, WritesTheHeadOnceBeforeTheFirstSeries) {
-  MetricsWriter page(kLimit);
+  MetricsWriter page(kMaxPageBytes);
   page.begin(kTime);  // has no series
   page.begin(kMemory);
   page.series(label("gpu", "0"), std::uint64_t{1} << 40U);
@@ -31,7 +31,7 @@ TEST(MetricsWriter, WritesTheHeadOnceBeforeTheFirstSeries) {
 TEST(MetricsWriter, WritesAHistogramWithItsBuckets) {
   constexpr std::array kBounds{0.001, 10.0};
   constexpr std::array<std::uint64_t, 2> kBuckets{1, 2};
-  MetricsWriter page(kLimit);
+  MetricsWriter page(kMaxPageBytes);
   page.begin(kTime);
   page.histogram(label("verb", "bind"), {kBounds, kBuckets, 3, 60.5});
   EXPECT_THAT(page.take(), EndsWith("time_seconds_bucket{verb=\"bind\",le=\"0.001\"} 1\n"
@@ -42,7 +42,7 @@ TEST(MetricsWriter, WritesAHistogramWithItsBuckets) {
 }
 
 TEST(MetricsWriter, WritesNumbersThatAreNotFinite) {
-  MetricsWriter page(kLimit);
+  MetricsWriter page(kMaxPageBytes);
   page.single(kMemory, -std::numeric_limits<double>::infinity());
   EXPECT_THAT(page.take(), EndsWith("memory_bytes -Inf\n"));
   page.single(kMemory, std::numeric_limits<double>::quiet_NaN());

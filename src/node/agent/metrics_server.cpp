@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/metrics_server.hpp"
 
+#include "base/core/bytes.hpp"
 #include "net/prometheus/metrics_writer.hpp"
 #include "node/metrics/pages.hpp"
 
@@ -9,8 +10,6 @@ namespace {
 
 constexpr std::string_view kPagesComponent = "metrics";
 constexpr std::chrono::seconds kRetry{2};
-constexpr std::size_t kKiB = 1024;
-constexpr std::size_t kMiB = 1024 * kKiB;
 
 http::Response words(int status, std::string text) {
   return {.status = status,

@@ -49,7 +49,7 @@ class OwnershipTest : public testing::Test {
   std::vector<std::string> notes_;
 };
 
-TEST_F(OwnershipTest, AUseChangesOnceTheKubeletSaysThatNobodyHasTheGpu) {
+TEST_F(OwnershipTest, AUseChangesOnceTheKubeletSaysThatTheGpuIsFree) {
   ASSERT_TRUE(ownership_.open());
   EXPECT_EQ(settle(offered(AllocationMode::Whole)), 1U);
   EXPECT_EQ(settle(offered(AllocationMode::Replicas)), 0U);
@@ -143,7 +143,7 @@ TEST_F(OwnershipTest, WithheldGpusStayAwayUntilLetGo) {
   EXPECT_FALSE(ownership_.withdrawn(gpu_address, now_ + 1s));
 }
 
-TEST_F(OwnershipTest, OfALedgerThatNobodyCanReadNothingIsGuessed) {
+TEST_F(OwnershipTest, OfAnUnreadableLedgerNothingIsGuessed) {
   tree_.file("var/lib/gantry/ledger", "scribble");
   EXPECT_FALSE(ownership_.open());
   EXPECT_EQ(settle(offered(AllocationMode::Whole)), 0U);

@@ -62,7 +62,7 @@ class PodPatcherTest : public ::testing::Test {
   std::optional<PodPatcher> patcher_;
 };
 
-TEST_F(PodPatcherTest, WritesToEachPodInTheOrderInWhichItWasTold) {
+TEST_F(PodPatcherTest, WritesToEachPodInTheOrderOfTheRequests) {
   for (const auto* name : {"b", "c", "a"}) patch(name);
   ASSERT_TRUE(eventually([&] { return is_patched("a"); }));
   std::vector<std::string> patched;

@@ -106,15 +106,15 @@ Result<std::string> PodShares::pod(const std::string& uid) {
   if (auto known = pods_.find(uid)) return *std::move(known);
   if (!api_) {
     return Error(Errc::Busy,
-                 "the pod says which GPU it has, and the agent has no API server to read the pod "
-                 "from; give the agent a --kubeconfig, or run it as a pod of the cluster");
+                 "the agent cannot read the pod, which names its GPU: it has no API server; give "
+                 "the agent a --kubeconfig, or run it as a pod of the cluster");
   }
   // The worker does one thing after the other: containers that have their share already must not
   // wait for each pod that cannot be read.
   if (Clock::now() < ask_again_) {
     return Error(Errc::Busy,
-                 "the pod says which GPU it has, and the pod cannot be read now: the API server "
-                 "did not answer in time; it is asked again in a few seconds");
+                 "the agent cannot read the pod, which names its GPU: the API server did not "
+                 "answer in time; the agent asks again in a few seconds");
   }
   auto read = read_pod(uid);
   if (!read.ok() && read.error().code() == Errc::Timeout) {
@@ -133,9 +133,9 @@ Result<std::string> PodShares::read_pod(const std::string& uid) {
   });
   if (!read.ok()) {
     const bool late = read.error().code() == Errc::Timeout;
-    return Error(late ? Errc::Timeout : Errc::Busy,
-                 fmt::format("the pod says which GPU it has, and the pod cannot be read now: {}",
-                             read.error().text()));
+    return Error(
+        late ? Errc::Timeout : Errc::Busy,
+        fmt::format("the agent cannot read the pod, which names its GPU: {}", read.error().text()));
   }
   if (!found.empty()) return found;
   return Error(Errc::Busy, fmt::format("the API server has no pod {} on node {}: the pod was "

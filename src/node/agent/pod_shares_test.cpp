@@ -241,7 +241,7 @@ TEST_F(PodSharesTest, WhileTheApiServerFailsTheKubeletIsAskedToTryAgain) {
   begin();
   const auto refused = filled("a", "gib-0");
   EXPECT_EQ(refused.error().code(), Errc::Busy);
-  EXPECT_THAT(refused.error().text(), HasSubstr("the pod cannot be read now"));
+  EXPECT_THAT(refused.error().text(), HasSubstr("the agent cannot read the pod"));
   server_.override_answers(nullptr);
   const auto again = filled("a", "gib-0");
   EXPECT_TRUE(again.is_ready()) << again.error().text();

@@ -310,7 +310,7 @@ TEST_F(PreStart, LetsAContainerStartWithoutAGrantIfTheCheckpointNeverNamesIt) {
                                    HasSubstr("no container with " + gpu_ + " of nvidia.com/gpu")));
 }
 
-TEST_F(PreStart, LooksAsOftenAsItWasTold) {
+TEST_F(PreStart, LooksAsOftenAsConfigured) {
   ManualRequest asked({gpu_});
   handler({.pause = 1h, .looks = 1});
   prepare(asked);

@@ -2,7 +2,7 @@
 #include "node/agent/share_daemon_supervisor.hpp"
 
 #include "base/core/clock.hpp"
-#include "sharing/daemon/life_sign.hpp"
+#include "sharing/daemon/heartbeat.hpp"
 #include "sharing/daemon/shared_pages.hpp"
 #include "sharing/daemon/start_detached.hpp"
 
@@ -83,13 +83,14 @@ void ShareDaemonSupervisor::connect_or_start() {
 
 // The daemon's own watchdog does this sooner; but it may be gone, too.
 void ShareDaemonSupervisor::kill_if_hung() {
-  const auto sign = daemon::read_life_sign(host_);
-  if (!sign || !daemon::is_running(sign->process)) return;
-  const auto silent = std::chrono::nanoseconds(daemon::monotonic_ns()) - sign->at;
+  const auto heartbeat = daemon::read_heartbeat(host_);
+  if (!heartbeat || !daemon::is_running(heartbeat->process)) return;
+  const auto silent = std::chrono::nanoseconds(daemon::monotonic_ns()) - heartbeat->at;
   if (silent < options_.hung_after) return;
-  log_.error(kShareDaemonSupervisorComponent, "the share daemon hangs, killing it",
-             {{"pid", sign->process.pid}, {"state", daemon::describe_hang(sign->process.pid)}});
-  ::kill(sign->process.pid, SIGKILL);
+  log_.error(
+      kShareDaemonSupervisorComponent, "the share daemon hangs, killing it",
+      {{"pid", heartbeat->process.pid}, {"state", daemon::describe_hang(heartbeat->process.pid)}});
+  ::kill(heartbeat->process.pid, SIGKILL);
 }
 
 void ShareDaemonSupervisor::on_gone() {

@@ -33,7 +33,7 @@ std::vector<std::string_view> gke_names();
 std::vector<std::string_view> dcgm_names();
 std::vector<std::string_view> gantry_names();
 
-// What the processes of one pod use on a card that other pods use too. nullopt: unknown.
+// The usage of the processes of one pod on a card that other pods use too. nullopt: unknown.
 struct PodUsage {
   std::optional<std::uint64_t> memory_bytes;
   std::optional<int> percent;

@@ -99,7 +99,7 @@ TEST(DcgmPage, HasTheLabelFormOfTheExporter) {
   expect_value(page, "DCGM_FI_DEV_XID_ERRORS", "gpu=\"0\"", "0");
 }
 
-TEST(DcgmPage, WhatNobodySaysHasNoSeries) {
+TEST(DcgmPage, UnknownValuesHaveNoSeries) {
   auto snapshot = machine_for_test(1);
   snapshot.readings.gpus[0].memory_temperature_celsius.reset();
   const auto page = dcgm_page(snapshot);

@@ -69,7 +69,7 @@ TEST_F(Promtool, ReadsPagesOfMachinesWithInstances) {
   expect_readable(gke_page(snapshot));
 }
 
-TEST_F(Promtool, ReadsNamesThatNobodyShouldHaveGiven) {
+TEST_F(Promtool, ReadsUnusualNames) {
   auto snapshot = machine_for_test(1);
   snapshot.inventory.gpus[0].name = "a\"b\\c\nd\xff";
   snapshot.holders = {hold("{}", "=\",", "#", {"GPU-0"})};

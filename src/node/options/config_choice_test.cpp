@@ -24,7 +24,7 @@ Result<std::optional<ConfigManagerSettings>> from(
   });
 }
 
-TEST(ConfigChoice, NobodyAskedIsNoSetting) {
+TEST(ConfigChoice, WithoutARequestThereIsNoSetting) {
   EXPECT_FALSE(from({{"DEFAULT_CONFIG", "x"}})->has_value());
 }
 

@@ -36,7 +36,7 @@ constexpr std::array kTable{
            GANTRY_FIELD(driver_root), kPlugin, "Root directory of the driver on the host"},
     Option{"dev-root|nvidia-dev-root", "NVIDIA_DEV_ROOT", "flags.nvidiaDevRoot",
            GANTRY_FIELD(dev_root), kPlugin,
-           "Directory on the host below which the device nodes are"},
+           "Directory on the host that contains the device nodes"},
     Option{"pass-device-specs", "PASS_DEVICE_SPECS", "flags.plugin.passDeviceSpecs",
            GANTRY_FIELD(pass_device_specs), kPlugin,
            "Always return device nodes to the kubelet too, with every strategy"},

@@ -21,23 +21,23 @@ using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-struct Around {
+struct TestInputs {
   std::map<std::string, std::string, std::less<>> environment;
   std::map<std::string, std::string, std::less<>> files;
 };
 
 Result<ParsedOptions> read(Program program, const std::vector<std::string>& arguments,
-                           const Around& around = {}) {
+                           const TestInputs& inputs = {}) {
   return read_options(
       program, arguments,
       [&](std::string_view name) -> std::optional<std::string> {
-        const auto found = around.environment.find(name);
-        if (found == around.environment.end()) return std::nullopt;
+        const auto found = inputs.environment.find(name);
+        if (found == inputs.environment.end()) return std::nullopt;
         return found->second;
       },
       [&](const std::string& path) -> Result<std::string> {
-        const auto found = around.files.find(path);
-        if (found == around.files.end()) return Error(Errc::NotFound, path + " is not there");
+        const auto found = inputs.files.find(path);
+        if (found == inputs.files.end()) return Error(Errc::NotFound, path + " is not there");
         return found->second;
       });
 }
@@ -148,20 +148,21 @@ TEST(Options, EachIsSetByEachOfItsNames) {
 }
 
 TEST(Options, FlagWinsOverEnvironmentOverFileOverDefault) {
-  Around around{.files = {{"/c.yaml", "version: v1\nflags: {migStrategy: single}\n"}}};
+  TestInputs inputs{.files = {{"/c.yaml", "version: v1\nflags: {migStrategy: single}\n"}}};
   const std::vector<std::string> with_file{"--config-file", "/c.yaml"};
-  EXPECT_EQ(read(Program::Plugin, with_file, around)->options.mig_strategy, MigStrategy::Single);
-  around.environment["MIG_STRATEGY"] = "mixed";
-  EXPECT_EQ(read(Program::Plugin, with_file, around)->options.mig_strategy, MigStrategy::Mixed);
-  EXPECT_EQ(read(Program::Plugin, {"--config-file=/c.yaml", "--mig-strategy=none"}, around)
+  EXPECT_EQ(read(Program::Plugin, with_file, inputs)->options.mig_strategy, MigStrategy::Single);
+  inputs.environment["MIG_STRATEGY"] = "mixed";
+  EXPECT_EQ(read(Program::Plugin, with_file, inputs)->options.mig_strategy, MigStrategy::Mixed);
+  EXPECT_EQ(read(Program::Plugin, {"--config-file=/c.yaml", "--mig-strategy=none"}, inputs)
                 ->options.mig_strategy,
             MigStrategy::None);
 }
 
 TEST(Options, OfFeatureDiscoveryAreItsOwnBeforeTheSharedOnes) {
-  const Around around{.environment = {{"GFD_MIG_STRATEGY", "single"}, {"MIG_STRATEGY", "mixed"}}};
-  EXPECT_EQ(read(Program::FeatureDiscovery, {}, around)->options.mig_strategy, MigStrategy::Single);
-  EXPECT_EQ(read(Program::Plugin, {}, around)->options.mig_strategy, MigStrategy::Mixed);
+  const TestInputs inputs{
+      .environment = {{"GFD_MIG_STRATEGY", "single"}, {"MIG_STRATEGY", "mixed"}}};
+  EXPECT_EQ(read(Program::FeatureDiscovery, {}, inputs)->options.mig_strategy, MigStrategy::Single);
+  EXPECT_EQ(read(Program::Plugin, {}, inputs)->options.mig_strategy, MigStrategy::Mixed);
 }
 
 TEST(Options, AddUpInLists) {
@@ -176,7 +177,7 @@ TEST(Options, AddUpInLists) {
       HasSubstr("direct"));
 }
 
-TEST(Options, NobodyKnowsAreErrorsWithTheNearestOne) {
+TEST(Options, UnknownOnesAreErrorsWithTheNearestOne) {
   const auto got = read(Program::Plugin, {"--mig-stratagy=single"});
   ASSERT_FALSE(got.ok());
   EXPECT_EQ(got.error().code(), Errc::Invalid);
@@ -213,19 +214,19 @@ TEST(Options, OfNvidiasProgramsLetThemExitWithoutADriverAndOursWait) {
   EXPECT_TRUE(read(Program::FeatureDiscovery, {})->options.fail_on_init_error);
   EXPECT_FALSE(read(Program::Agent, {})->options.fail_on_init_error);
   EXPECT_TRUE(read(Program::Agent, {"--fail-on-init-error"})->options.fail_on_init_error);
-  const Around around{.environment = {{"FAIL_ON_INIT_ERROR", "false"}}};
-  EXPECT_FALSE(read(Program::Plugin, {}, around)->options.fail_on_init_error);
+  const TestInputs inputs{.environment = {{"FAIL_ON_INIT_ERROR", "false"}}};
+  EXPECT_FALSE(read(Program::Plugin, {}, inputs)->options.fail_on_init_error);
   EXPECT_THAT(help_text(Program::Plugin), HasSubstr("FAIL_ON_INIT_ERROR] (default true)"));
 }
 
 TEST(Options, OfFeatureDiscoveryNeedNoDirectoryForMps) {
-  const Around around{
+  const TestInputs inputs{
       .files = {
           {"/c.yaml", "version: v1\nsharing: {mps: {resources: [{name: gpu, replicas: 2}]}}\n"}}};
-  const auto got = read(Program::FeatureDiscovery, {"--config-file=/c.yaml"}, around);
+  const auto got = read(Program::FeatureDiscovery, {"--config-file=/c.yaml"}, inputs);
   ASSERT_TRUE(got.ok()) << got.error().text();
   EXPECT_EQ(got->options.sharing.kind, SharingKind::Mps);
-  EXPECT_FALSE(read(Program::Plugin, {"--config-file=/c.yaml"}, around).ok());
+  EXPECT_FALSE(read(Program::Plugin, {"--config-file=/c.yaml"}, inputs).ok());
 }
 
 TEST(Options, OfGkeAreTakenWithOneDashAndWithKlogs) {

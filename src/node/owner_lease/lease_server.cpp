@@ -174,9 +174,10 @@ void LeaseServer::settle(ConnectionId id, const OwnerRequest& request) {
 void LeaseServer::end_lease(Connection& connection) {
   if (connection.stage == Stage::Idle) return;
   if (connection.stage == Stage::Granted)
-    log_.warning(kLeaseComponent,
-                 "a command ended without a result, the GPU stays withdrawn until it is repeated",
-                 {{"gpu", connection.intent.gpu.sysfs()}, {"command", connection.intent.what}});
+    log_.warning(
+        kLeaseComponent,
+        "a command ended without a result; the GPU stays withdrawn until that command is repeated",
+        {{"gpu", connection.intent.gpu.sysfs()}, {"command", connection.intent.what}});
   connection.stage = Stage::Idle;
   connection.timer.cancel();
   callbacks_.offer_again(connection.intent.gpu);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/owner_lease/local_usage.hpp"
 
+#include "base/sys/shell_command.hpp"
 #include "container/grants/grants.hpp"
 #include "gpu/device_users/device_users.hpp"
 #include "gpu/procfs/gpus.hpp"
@@ -18,8 +19,9 @@ namespace gantry::owner_lease {
 namespace {
 
 constexpr std::string_view kPluginDirectory = "/var/lib/kubelet/device-plugins";
+constexpr std::string_view kPersistenceDaemon = "nvidia-persiste";  // as /proc/PID/comm cuts it
 
-// What the ids of a GPU's devices begin with.
+// The beginnings of the ids of a GPU's devices.
 struct DeviceNames {
   model::GpuUuid uuid;
   std::string node;      // "nvidia0", as GKE names it; "" if it is not known
@@ -105,6 +107,14 @@ bool yields(const device_users::DeviceUser& user, std::span<const std::string> y
          });
 }
 
+// nvidia-persistenced lets go of a GPU only when it is stopped.
+std::string name_holder(const sys::Host& host, const device_users::DeviceUser& user) {
+  auto name = describe(user);
+  if (user.command != kPersistenceDaemon || !user.pod_uid.empty()) return name;
+  return fmt::format("{}; to end it: {}", name,
+                     sys::on_machine(host, "sudo systemctl stop nvidia-persistenced"));
+}
+
 }  // namespace
 
 model::GpuUuid known_uuid(const sys::Host& host, const model::PciAddress& gpu) {
@@ -125,7 +135,7 @@ Result<std::vector<std::string>> processes_and_shares(const sys::Host& host,
   for (const auto& user : users) {
     // The share daemon's NVML process ends before the act: see QuietShareDaemon.
     const bool of_daemon = daemon_pid > 0 && user.parent == static_cast<std::uint32_t>(daemon_pid);
-    if (!of_daemon && !yields(user, yielding)) all.push_back(describe(user));
+    if (!of_daemon && !yields(user, yielding)) all.push_back(name_holder(host, user));
   }
   const auto uuid = known_uuid(host, gpu);
   const bool served = daemon.ok() && add_served_shares(*daemon, uuid, all).ok();

@@ -12,7 +12,7 @@
 
 namespace gantry::owner_lease {
 
-// What the machine itself says about the users of a GPU: processes with its device nodes open,
+// Finds the users of a GPU on the machine itself: processes with its device nodes open,
 // shares, grants of pods, and the kubelet's checkpoint. May block for seconds: never call it on the
 // agent's loop.
 //

@@ -534,5 +534,16 @@ TEST(LocalUsage, LeavesOutProgramsThatTheCommandStopsItself) {
               ElementsAre(HasSubstr("process 71")));
 }
 
+TEST(LocalUsage, SaysHowThePersistenceDaemonLetsGo) {
+  test::Tree tree;
+  tree.file("proc/driver/nvidia/gpus/0000:3b:00.0/information",
+            "GPU UUID: \t GPU-a\nDevice Minor: \t 0\n");
+  tree.file("proc/70/comm", "nvidia-persiste\n").link("proc/70/fd/3", "/dev/nvidia0");
+  tree.file("proc/72/comm", "python3\n").link("proc/72/fd/3", "/dev/nvidia0");
+  EXPECT_THAT(local_usage(tree.host(), leased_gpu)->holders,
+              ElementsAre(HasSubstr("sudo systemctl stop nvidia-persistenced"),
+                          testing::Not(HasSubstr("sudo"))));
+}
+
 }  // namespace
 }  // namespace gantry::owner_lease

@@ -77,7 +77,7 @@ std::uint64_t less(std::uint64_t from, std::uint64_t what) {
   return from - std::min(from, what);
 }
 
-// What is left of a card's charge after these grants.
+// The rest of a card's charge after these grants.
 podspec::Charge left_beside(podspec::Charge charge, std::span<const model::GrantShare> others) {
   for (const auto& other : others) {
     for (const auto& part : other.parts) {
@@ -114,7 +114,7 @@ ownership::Holding holding_of(const placement::Tenant& tenant) {
 // The view has the pod itself among its tenants.
 Status check_card(const placement::CardView& card, const podspec::PodRequest& ask) {
   std::vector<ownership::Holding> others;
-  ownership::Wanted wanted{.holding = {.mode = model::AllocationMode::Shares}};
+  ownership::HoldingRequest wanted{.holding = {.mode = model::AllocationMode::Shares}};
   for (const auto& tenant : card.tenants) {
     if (tenant.pod.uid == ask.pod.uid) {
       wanted.holding = holding_of(tenant);

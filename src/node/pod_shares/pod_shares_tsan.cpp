@@ -24,7 +24,7 @@ json::Document pod(int number, std::string_view phase) {
   return *std::move(parsed);
 }
 
-// What is read is a pod, whole, or none.
+// A read returns a whole pod or none.
 void read(const PodCache& cache, const std::atomic<bool>& done) {
   while (!done) {
     for (const auto& text : cache.all()) EXPECT_TRUE(json::Document::parse(text).ok());

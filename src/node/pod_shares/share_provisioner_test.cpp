@@ -181,7 +181,7 @@ TEST_F(Filling, IdsOfAPodThatIsOverAreFreeForTheNext) {
   EXPECT_EQ(granted->front().grant.pod.uid, "b");
 }
 
-TEST_F(Filling, APodThatNobodyPlacedIsPlacedAndToldSo) {
+TEST_F(Filling, AnUnplacedPodIsPlacedAndAnnotated) {
   pod("a", 100, 0);
   pod("b", 100, -1);
   const auto filled = filler_.provision(machine_, start("b", {"gib-0"}));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/pod_shares/share.hpp"
 
+#include "base/core/bytes.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,8 +10,6 @@ namespace gantry::pod_shares {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 Result<policy::Share> share_of(const std::vector<model::GpuShare>& parts,
                                const std::string& priority = "", podspec::Amount memory = {}) {

@@ -47,7 +47,7 @@ class Allocator {
   Status check_stored_answer(std::string_view resource, std::span<const std::string> ids,
                              const model::ContainerAllocateResponse& earlier) const;
 
-  // What is missing in the answers.
+  // The values that are missing in the answers.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:

@@ -334,11 +334,11 @@ TEST(Answer, ComesFromMemoryInMicroseconds) {
   }
 // Not __OPTIMIZE__ alone: fmt sets it for itself, and a precompiled header keeps that.
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__)
-  constexpr std::chrono::microseconds kLimit(20);
+  constexpr std::chrono::microseconds kTimeLimit(20);
 #else
-  constexpr std::chrono::microseconds kLimit(1000);  // with sanitizers
+  constexpr std::chrono::microseconds kTimeLimit(1000);  // with sanitizers
 #endif
-  EXPECT_LT(least, kLimit);
+  EXPECT_LT(least, kTimeLimit);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 
 namespace gantry::resources {
 
-// What one GPU is used for, and which setting says so.
+// The use of one GPU, and the setting that decides it.
 struct GpuUse {
   model::GpuUuid gpu;
   model::PciAddress pci;

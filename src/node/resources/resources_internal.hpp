@@ -14,7 +14,7 @@ enum class RuleSpecificity : std::uint8_t { Default, All, Count, ByName };
 
 RuleSpecificity specificity_of(const options::DeviceChoice& choice);
 
-// What one GPU is used for, before sharing is applied.
+// The use of one GPU, before sharing is applied.
 struct GpuAssignment {
   const model::Gpu* gpu = nullptr;
   model::AllocationMode use = model::AllocationMode::Whole;

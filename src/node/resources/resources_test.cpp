@@ -223,7 +223,7 @@ sharing: {timeSlicing: {resources: [{name: gpu, devices: [0], replicas: 2}]}}
   EXPECT_THAT(conflict("gantry: {gpus: [{use: vm}, {use: whole}]}"), HasSubstr("claimed twice"));
 }
 
-TEST(Resources, WhoNamesAGpuCloserIsBelieved) {
+TEST(Resources, TheMoreSpecificSettingWins) {
   const auto offer = offer_of(without_mig(), options_from(R"(
 gantry: {gpus: [{devices: [0], use: vm}, {devices: 1, use: whole, name: big}]}
 sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}]}}

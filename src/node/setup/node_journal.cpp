@@ -15,7 +15,7 @@
 namespace gantry::setup {
 namespace {
 
-constexpr std::size_t kLimit = std::size_t{1} << 20;
+constexpr std::size_t kMaxJournalBytes = std::size_t{1} << 20;
 constexpr std::array kSetupActions{std::pair{SetupAction::Driver, "driver"},
                                    std::pair{SetupAction::Inventory, "inventory"},
                                    std::pair{SetupAction::Spec, "spec"},
@@ -44,7 +44,7 @@ Result<JournalEntry> record_of(const json::Value& value) {
 
 Result<NodeJournal> NodeJournal::open(const sys::Host& host) {
   NodeJournal journal(host.outside(kNodeJournal));
-  auto text = host.read(kNodeJournal, kLimit);
+  auto text = host.read(kNodeJournal, kMaxJournalBytes);
   if (!text.ok() && text.error().code() == Errc::NotFound) return journal;
   GANTRY_CHECK(text);
   GANTRY_TRY(const auto document,

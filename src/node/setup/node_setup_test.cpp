@@ -216,7 +216,7 @@ TEST(NodeUp, WithoutSystemdTheCommandIsSaid) {
   EXPECT_THAT(up->notes, Contains(HasSubstr("no kubelet")));
 }
 
-TEST(NodeDown, AUnitThatSomebodyEditedIsKept) {
+TEST(NodeDown, AnEditedUnitIsKept) {
   test::Machine machine("h200x8");
   machine.file("/run/systemd/system/.there", "");
   Programs programs;

@@ -72,7 +72,7 @@ TEST_F(ContainerStepsTest, WithoutTheNodesThatAllGpusShare) {
   EXPECT_THAT(first_failed().cause, HasSubstr("/dev/nvidia-uvm is missing"));
 }
 
-TEST_F(ContainerStepsTest, WhereCudaIsToldToUseNone) {
+TEST_F(ContainerStepsTest, WhereCudaIsConfiguredToUseNone) {
   for (const auto* none : {"CUDA_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES=-1,0",
                            "CUDA_VISIBLE_DEVICES=1", "CUDA_VISIBLE_DEVICES=NoDevFiles"}) {
     inside_.environment = {none};
@@ -209,7 +209,7 @@ TEST_F(ContainerStepsTest, AFrameworkOfAnEnvironmentIsFound) {
   EXPECT_THAT(steps().back().read, HasSubstr("/srv/env/lib/python3.12"));
 }
 
-TEST_F(ContainerStepsTest, FilesThatAreNoneMakeNobodyWait) {
+TEST_F(ContainerStepsTest, SpecialFilesDoNotBlock) {
   const auto place = root_.path("usr/local/lib/python3.11/site-packages/torch");
   root_.directory("usr/local/lib/python3.11/site-packages/torch").directory("etc");
   ASSERT_EQ(::mkfifo((place + "/version.py").c_str(), 0666), 0);

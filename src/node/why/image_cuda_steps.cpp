@@ -21,7 +21,7 @@ using image::Framework;
 // Since CUDA 11 a program runs on a driver of an older minor version of the same major version.
 constexpr int kFirstMinorCompatible = 11;
 
-struct WantedCuda {
+struct RequiredCuda {
   std::string version;  // "12.4"
   std::string from;     // "PyTorch", "libcudart"
 };
@@ -39,8 +39,8 @@ bool is_newer(std::string_view a, std::string_view b) {
 }
 
 // A framework brings the runtime that it was built with; other programs use the newest one.
-WantedCuda wanted_cuda(const Software& software) {
-  WantedCuda wanted;
+RequiredCuda required_cuda(const Software& software) {
+  RequiredCuda wanted;
   for (const auto& framework : software.frameworks) {
     const auto version = minor_version(framework.cuda_version);
     if (framework.cuda && !version.empty() &&
@@ -65,7 +65,7 @@ std::string compat_cuda(const CompatPackage& compat) {
 }
 
 // The image is newer than the driver.
-void explain_newer(Step& step, const WantedCuda& wanted, const std::string& here,
+void explain_newer(Step& step, const RequiredCuda& wanted, const std::string& here,
                    const std::optional<CompatPackage>& compat) {
   if (compat && compat->decision.use && !is_newer(wanted.version, compat_cuda(*compat))) {
     step.read += fmt::format("; for forward compatibility: {}", compat->decision.why);
@@ -95,7 +95,7 @@ void explain_newer(Step& step, const WantedCuda& wanted, const std::string& here
 
 std::optional<Step> version_step(const Software& software, const model::Inventory& machine,
                                  const std::optional<CompatPackage>& compat) {
-  const auto wanted = wanted_cuda(software);
+  const auto wanted = required_cuda(software);
   if (wanted.version.empty()) return std::nullopt;
   Step step{.id = "image.cuda-version", .what = "Its CUDA suits the driver"};
   const auto here = driver_cuda(machine);

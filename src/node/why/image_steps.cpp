@@ -76,7 +76,7 @@ Step architecture_step(const image::Image& image) {
   return step;
 }
 
-// What was left out, so that "found nothing" is not read as "all of it was looked at".
+// Names the files that were left out, because "found nothing" would mean that all were read.
 void add_notes(explain::Explanation& explanation, const image::Image& image) {
   for (const auto& note : image.config.notes)
     explanation.steps.push_back({.id = "image.part",

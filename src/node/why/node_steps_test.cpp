@@ -62,7 +62,7 @@ TEST_F(NodeStepsTest, APluginThatAnswersIsRegistered) {
   EXPECT_EQ(step.read, "the kubelet knows 2 nvidia.com/gpu; gantry-gpu.sock answers");
 }
 
-TEST_F(NodeStepsTest, ASocketThatNobodyListensOnIsAPluginThatIsGone) {
+TEST_F(NodeStepsTest, ASocketWithoutAListenerIsAPluginThatIsGone) {
   listen("gantry-gpu.sock");
   socket_ = {};
   const auto step = registration();
@@ -71,7 +71,7 @@ TEST_F(NodeStepsTest, ASocketThatNobodyListensOnIsAPluginThatIsGone) {
   EXPECT_THAT(step.remedy, HasSubstr("gantry-agent"));
 }
 
-TEST_F(NodeStepsTest, AResourceThatNobodyRegisteredIsMissing) {
+TEST_F(NodeStepsTest, AnUnregisteredResourceIsMissing) {
   listen("gantry-gpu.sock");
   checkpoint(R"({"nvidia.com/mig-1g.10gb":["MIG-1"]})");
   EXPECT_THAT(registration().cause, HasSubstr("has not registered nvidia.com/gpu"));

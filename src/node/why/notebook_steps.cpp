@@ -165,7 +165,7 @@ Fault fault_of(const NotebookView& view) {
   return {};
 }
 
-// What the connection is measured by: what the pod itself answers.
+// The pod's own answer, with which the answer of the connection is compared.
 enum class PodSide : std::uint8_t { Answers, Silent, Unseen };
 PodSide pod_side(const NotebookView& view) {
   const auto stage = view.direct.stage;

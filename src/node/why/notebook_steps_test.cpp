@@ -64,7 +64,7 @@ TEST(NotebookSteps, AProxyThatLosesFramesIsNamedAndTheGpuIsNot) {
   EXPECT_THAT(got.url.remedy, HasSubstr("nginx.ingress.kubernetes.io/proxy-read-timeout"));
 }
 
-TEST(NotebookSteps, AProxyWithoutWebSocketsIsToldHowToCarryThem) {
+TEST(NotebookSteps, NamesTheSettingOfAProxyWithoutWebSockets) {
   const auto got = steps(answer(Stage::Answered), answer(Stage::Refused, 400));
   EXPECT_THAT(got.url.cause,
               HasSubstr("does not carry WebSockets: its answer to the upgrade is HTTP 400"));

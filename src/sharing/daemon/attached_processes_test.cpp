@@ -47,7 +47,7 @@ class AttachedProcessesTest : public ::testing::Test {
   std::optional<AttachedProcesses> attached_;
 };
 
-TEST_F(AttachedProcessesTest, APidWhoseProcessHasEndedIsNobodys) {
+TEST_F(AttachedProcessesTest, APidWhoseProcessHasEndedIsUnknown) {
   ASSERT_TRUE(attached_->join(tenant()).ok());
   ASSERT_NE(attached_->of_pid(tenant_), nullptr);
   end_tenant();  // the loop does not run, so nobody has reported it

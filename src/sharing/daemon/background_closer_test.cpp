@@ -25,9 +25,9 @@ using Clock = std::chrono::steady_clock;
 constexpr int kLingerSeconds = 20;
 
 // A connection to ourselves with more data than the other end reads: its last close blocks.
-class Lingering {
+class LingeringSocket {
  public:
-  Lingering() {
+  LingeringSocket() {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -52,7 +52,7 @@ class Lingering {
   bool ready_ = false;
 };
 
-class Hostage : public ::testing::Test {
+class BlockingClose : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!lingering_.ready()) GTEST_SKIP() << "no loopback network here";
@@ -65,7 +65,7 @@ class Hostage : public ::testing::Test {
     EXPECT_LT(Clock::now(), end) << "the daemon waited for a descriptor of a peer";
   }
 
-  Lingering lingering_;
+  LingeringSocket lingering_;
   test::Tree tree_;
   std::unique_ptr<sys::Loop> loop_ = *sys::Loop::make();
   SharedPages pages_ = *SharedPages::make("share", std::vector<GpuPageValues>(1));
@@ -74,7 +74,7 @@ class Hostage : public ::testing::Test {
       *ShareSocket::open(*loop_, tree_.path("socket"), pages_, attached_processes_, {});
 };
 
-TEST_F(Hostage, AMessageWithADescriptorThatLingersStopsNobody) {
+TEST_F(BlockingClose, AMessageWithADescriptorThatLingersBlocksNothing) {
   const TestPeer enemy(tree_.path("socket"));
   ASSERT_TRUE(enemy.hello_with(lingering_.take().get()));
   const TestPeer other(tree_.path("socket"));
@@ -83,7 +83,7 @@ TEST_F(Hostage, AMessageWithADescriptorThatLingersStopsNobody) {
       [&] { return attached_processes_.by_slot().size() == 1 && socket_->connections() == 1; });
 }
 
-TEST_F(Hostage, NorDoesOneThatNobodyRead) {
+TEST_F(BlockingClose, NorDoesAnUnreadOne) {
   {
     const TestPeer enemy(tree_.path("socket"));
     ASSERT_TRUE(enemy.send("x", 1));  // cut for this one, with the next unread
@@ -95,7 +95,7 @@ TEST_F(Hostage, NorDoesOneThatNobodyRead) {
       [&] { return attached_processes_.by_slot().size() == 1 && socket_->connections() == 1; });
 }
 
-TEST_F(Hostage, NorDoesTheEndOfTheShareWithOneThatWaitsToBeAccepted) {
+TEST_F(BlockingClose, NorDoesTheEndOfTheShareWithOneThatWaitsToBeAccepted) {
   const TestPeer enemy(tree_.path("socket"));
   ASSERT_TRUE(enemy.hello_with(lingering_.take().get()));
   expect_quick([&] {

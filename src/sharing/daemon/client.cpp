@@ -3,7 +3,7 @@
 
 #include "base/core/clock.hpp"
 #include "sharing/daemon/control_socket.hpp"
-#include "sharing/daemon/life_sign.hpp"
+#include "sharing/daemon/heartbeat.hpp"
 #include "sharing/daemon/log_file.hpp"
 #include "sharing/daemon/protocol.hpp"
 #include "sharing/daemon/start_detached.hpp"
@@ -67,8 +67,8 @@ Result<Client> Client::connect(const sys::Host& host, std::chrono::milliseconds 
     if (error == EINTR) continue;
     if (error != EAGAIN) return connect_error(error, path);
     if (Clock::now() >= until) {
-      const auto sign = read_life_sign(host);
-      return hung_daemon(sign ? sign->process.pid : 0);
+      const auto heartbeat = read_heartbeat(host);
+      return hung_daemon(heartbeat ? heartbeat->process.pid : 0);
     }
     std::this_thread::sleep_for(kLookEvery);
   }

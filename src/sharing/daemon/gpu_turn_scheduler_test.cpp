@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/daemon/gpu_turn_scheduler.hpp"
 
+#include "base/core/bytes.hpp"
 #include "sharing/daemon/overhead.hpp"
 
 #include <gtest/gtest.h>
@@ -9,8 +10,6 @@ namespace gantry::daemon {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 class TwoGreedy : public ::testing::Test {
  protected:

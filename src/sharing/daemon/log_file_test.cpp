@@ -13,7 +13,7 @@ namespace {
 class LogFile : public ::testing::Test {
  protected:
   void add(std::string_view text) {
-    const auto file = open_log(path_, kMost);
+    const auto file = open_log(path_, kTestLogBytes);
     ASSERT_TRUE(file.ok()) << file.error().text();
     ASSERT_EQ(::write(file->get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
@@ -21,7 +21,7 @@ class LogFile : public ::testing::Test {
     return tree_.host().read(name).value_or("(absent)");
   }
 
-  static constexpr std::uint64_t kMost = 10;
+  static constexpr std::uint64_t kTestLogBytes = 10;
   test::Tree tree_;
   std::string path_ = tree_.path("run/keeper.log");
 };
@@ -40,19 +40,19 @@ TEST_F(LogFile, ThatIsLargeIsPutAsideOnce) {
 }
 
 TEST_F(LogFile, StaysSmallWhileItIsWritten) {
-  auto file = *open_log(path_, kMost);
+  auto file = *open_log(path_, kTestLogBytes);
   for (int i = 0; i < 100; ++i) {
     ASSERT_EQ(::write(file.get(), "line\n", 5), 5);
-    rotate_if_large(file.get(), path_, kMost);
+    rotate_if_large(file.get(), path_, kTestLogBytes);
   }
-  EXPECT_LT(text().size() + text("run/keeper.log.1").size(), 3 * kMost);
+  EXPECT_LT(text().size() + text("run/keeper.log.1").size(), 3 * kTestLogBytes);
 }
 
-TEST_F(LogFile, OfSomebodyElseIsLeftAlone) {
+TEST_F(LogFile, OfAnotherUserIsLeftAlone) {
   add("x");
-  const auto other = *open_log(tree_.path("run/other"), kMost);
+  const auto other = *open_log(tree_.path("run/other"), kTestLogBytes);
   ASSERT_EQ(::write(other.get(), "0123456789", 10), 10);
-  rotate_if_large(other.get(), path_, kMost);
+  rotate_if_large(other.get(), path_, kTestLogBytes);
   EXPECT_EQ(text("run/other"), "0123456789");
   EXPECT_EQ(text("run/other.1"), "(absent)");
 }
@@ -67,7 +67,7 @@ TEST_F(LogFile, WordsOfAFormerDaemonAreNotTheReasonOfThisOne) {
 
 TEST_F(LogFile, IsNotWrittenThroughALink) {
   tree_.file("secret", "s").link("run/keeper.log", "../secret");
-  EXPECT_FALSE(open_log(path_, kMost).ok());
+  EXPECT_FALSE(open_log(path_, kTestLogBytes).ok());
 }
 
 }  // namespace

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/daemon/overhead.hpp"
 
+#include "base/core/bytes.hpp"
+
 #include <gtest/gtest.h>
 
 namespace gantry::daemon {
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr Overhead kKnown{.bytes = 500 * kMiB, .contexts = 1};
 
 ProcessUsage holding(std::uint64_t bytes, std::uint64_t calls) {
@@ -34,20 +35,20 @@ TEST(Accounts, MemoryThatWasGoneForAMomentIsNotLessOverhead) {
 
 // Both readings and NVML's fall into one call: the driver has not allocated yet what is reserved,
 // or has freed what is still counted.
-TEST(Accounts, ACallThatIsUnderWayIsNotBelieved) {
+TEST(Accounts, ACallThatIsUnderWayIsNotTrusted) {
   auto row = holding(164 * kMiB, 7);
   row.begun = 8;
   EXPECT_FALSE(is_quiescent(row, row));
   EXPECT_EQ(updated_overhead(kKnown, row, row, 600 * kMiB), kKnown);
 }
 
-TEST(Accounts, ACallThatEndsBetweenTheLooksIsNotBelieved) {
+TEST(Accounts, ACallThatEndsBetweenTheReadingsIsNotTrusted) {
   auto before = holding(164 * kMiB, 7);
   before.begun = 8;
   EXPECT_EQ(updated_overhead(kKnown, before, holding(164 * kMiB, 8), 600 * kMiB), kKnown);
 }
 
-TEST(Accounts, MoreThanThereCanBeOtherwiseIsBelievedAtOnce) {
+TEST(Accounts, AnAmountWithoutAnotherExplanationIsTrustedAtOnce) {
   EXPECT_EQ(
       updated_overhead(kKnown, holding(100 * kMiB, 7), holding(120 * kMiB, 8), 700 * kMiB).bytes,
       580 * kMiB);

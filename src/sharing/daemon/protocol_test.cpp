@@ -201,7 +201,7 @@ TEST(Records, WithoutRoomTheOldOneStaysWhole) {
   EXPECT_EQ(said, 0);
 }
 
-TEST(Records, WithNonsenseAreToldAndLeftAlone) {
+TEST(Records, WithNonsenseAreReportedAndLeftAlone) {
   test::Tree tree;
   tree.file("run/gantry/shares/bad/share.json", "{\"share\":");
   tree.directory("run/gantry/shares/half/fence");

@@ -3,7 +3,7 @@
 
 #include "base/core/clock.hpp"
 #include "sharing/daemon/client.hpp"
-#include "sharing/daemon/life_sign.hpp"
+#include "sharing/daemon/heartbeat.hpp"
 #include "sharing/daemon/log_file.hpp"
 #include "sharing/daemon/share_daemon.hpp"
 #include "sharing/daemon/start_detached.hpp"
@@ -38,7 +38,7 @@ constexpr auto kLockPatience = 3s;  // for a daemon that is shutting down
 constexpr std::chrono::milliseconds kFirstShareWithin =
     15s;  // after this, a daemon that is not needed exits
 constexpr std::chrono::milliseconds kIdleFor = 500ms;
-constexpr std::chrono::milliseconds kSignEvery = 200ms;
+constexpr std::chrono::milliseconds kHeartbeatEvery = 200ms;
 constexpr std::chrono::milliseconds kWatchdogEvery = 300ms;
 
 // Held until the process ends.
@@ -110,28 +110,28 @@ LogSink to_own_file(const sys::Host& host) {
   };
 }
 
-// Writes the life sign, and starts the watchdog if it does not run.
+// Writes the heartbeat, and starts the watchdog if it does not run.
 class SelfSupervision {
  public:
   SelfSupervision(sys::Loop& loop, const ShareDaemon& share_daemon, const ServeOptions& options,
                   const sys::UniqueFd& lock)
       : lock_(lock),
-        sign_(loop.every(kSignEvery, [this] { write_life_sign(lock_.get(), self_); })),
+        heartbeat_(loop.every(kHeartbeatEvery, [this] { write_heartbeat(lock_.get(), self_); })),
         watchdog_(loop.every(kWatchdogEvery, [&share_daemon, &options] {
           if (options.watchdog.empty() || !share_daemon.served()) return;
           if (share_daemon.idle() || watchdog_runs(options.host)) return;
           (void)start_detached(options.watchdog, options.host.outside(kLogPath)).ok();
         })) {
-    write_life_sign(lock.get(), self_);
+    write_heartbeat(lock.get(), self_);
   }
-  ~SelfSupervision() { erase_life_sign(lock_.get()); }
+  ~SelfSupervision() { erase_heartbeat(lock_.get()); }
   SelfSupervision(const SelfSupervision&) = delete;
   SelfSupervision& operator=(const SelfSupervision&) = delete;
 
  private:
   const sys::UniqueFd& lock_;
   ProcessRef self_ = process_ref(::getpid());
-  sys::Loop::Timer sign_;
+  sys::Loop::Timer heartbeat_;
   sys::Loop::Timer watchdog_;
 };
 

@@ -104,7 +104,7 @@ class ShareDaemon {
   void release_driver(ControlSocket::Id client);
   void end_release(ControlSocket::Id client);
   std::vector<policy::Share> shares_on(const policy::GpuCapacity& card) const;
-  std::uint64_t promised_on(const policy::GpuCapacity& card) const;
+  std::uint64_t reserved_on(const policy::GpuCapacity& card) const;
   void answer_pending();
 
   // Creating and removing shares.

@@ -188,7 +188,7 @@ Status ShareDaemon::check_fit(const policy::Share& share, const policy::GpuCapac
   return policy::check_fits(share, shares_on(card), card, overcommit);
 }
 
-std::uint64_t ShareDaemon::promised_on(const policy::GpuCapacity& card) const {
+std::uint64_t ShareDaemon::reserved_on(const policy::GpuCapacity& card) const {
   std::uint64_t bytes = 0;
   for (const auto& share : shares_on(card))
     bytes += share.memory ? share.memory->on(card.memory_bytes) : card.memory_bytes;
@@ -215,7 +215,7 @@ Result<std::vector<policy::GpuCapacity>> ShareDaemon::choose_cards(
     auto fit = check_fit(share, card, overcommit);
     if (!fit.ok() && !why) why = fit.error();
     if (!fit.ok() || !uuid_bytes(card.uuid.text)) continue;
-    if (chosen.empty() || promised_on(card) < promised_on(chosen.front())) chosen = {card};
+    if (chosen.empty() || reserved_on(card) < reserved_on(chosen.front())) chosen = {card};
   }
   if (!chosen.empty()) return chosen;
   if (!why) return Error(Errc::NotFound, "no GPU of this machine can be shared");
@@ -238,7 +238,7 @@ ShareState ShareDaemon::state_of(const ServedShare& share) const {
       state.gpus[gpu].memory_held += usage.held;
       state.gpus[gpu].busy = state.gpus[gpu].busy || usage.busy;
     }
-    if (state.processes.size() < kMaxProcesses) {
+    if (state.processes.size() < kMaxShownProcesses) {
       state.processes.push_back(process_state(share, *member));
     } else {
       ++state.more_processes;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A complete share daemon in a separate process on a simulated machine, with clients and peers.
+#include "base/core/bytes.hpp"
 #include "base/core/text.hpp"
 #include "gpu/ownership/owner_change.hpp"
 #include "gpu/ownership/ownership_store.hpp"
@@ -8,7 +9,6 @@
 #include "sharing/daemon/peer_identity.hpp"
 #include "sharing/daemon/serve.hpp"
 #include "sharing/daemon/share_record.hpp"
-#include "support/bytes.hpp"
 #include "support/machine.hpp"
 #include "support/paths.hpp"
 
@@ -440,7 +440,7 @@ TEST_F(DaemonProcess, ADaemonThatCannotBeStartedIsAnErrorWithTheReason) {
 }
 
 // A process of the share writes random bytes into the usage page all the time.
-TEST_F(DaemonProcess, ATenantThatScribblesHarmsNobodyElse) {
+TEST_F(DaemonProcess, ATenantThatScribblesHarmsNoOther) {
   auto asking = client();
   const auto bad = asking.create(share_of({.name = "bad", .memory = "10GiB", .compute = "10%"}));
   auto other = share_of({.name = "good", .memory = "10GiB", .compute = "30%"});
@@ -487,7 +487,7 @@ TEST_F(DaemonProcess, ATenantThatScribblesHarmsNobodyElse) {
 
 // The report of one share must not prevent the reports of the others.
 TEST_F(DaemonProcess, OfACrowdSomeAreNamedAndAllAreCounted) {
-  constexpr std::size_t kCrowd = kMaxProcesses + 6;
+  constexpr std::size_t kCrowd = kMaxShownProcesses + 6;
   auto asking = client();
   const auto made = asking.create(share_of({.name = "crowd", .memory = "10GiB"}));
   ASSERT_TRUE(made.ok());
@@ -505,7 +505,7 @@ TEST_F(DaemonProcess, OfACrowdSomeAreNamedAndAllAreCounted) {
     const auto state = asking.show("crowd");
     return state->gpus[0].memory_held == kCrowd * (kGiB / 64) && process_count(*state) == kCrowd;
   }));
-  EXPECT_THAT(asking.show("crowd")->processes, SizeIs(kMaxProcesses));
+  EXPECT_THAT(asking.show("crowd")->processes, SizeIs(kMaxShownProcesses));
   for (const pid_t one : crowd) {
     ::kill(one, SIGKILL);
     ::waitpid(one, nullptr, 0);

@@ -12,7 +12,7 @@ std::string docker(char digit) {
   return "docker-" + std::string(64, digit) + ".scope";
 }
 
-TEST(ShareProcesses, ACgroupWithAnotherContainersNameHidesNobody) {
+TEST(ShareProcesses, ACgroupWithAnotherContainersNameHidesNoProcess) {
   ShareProcesses family;
   family.add_container_of("0::/system.slice/" + docker('a') + "\n");
   EXPECT_TRUE(family.is_in_container("0::/system.slice/" + docker('a') + "/" + docker('b') + "\n"));
@@ -35,7 +35,7 @@ TEST(ShareProcesses, TwoContainersOfOneShareAreBothIts) {
 }
 
 // A user of the host may create cgroups below its own, and attach to a share from there.
-TEST(ShareProcesses, ANameThatSomebodyGaveToItsOwnCgroupDrawsNobodyIn) {
+TEST(ShareProcesses, AnInventedCgroupNameAttractsNoProcess) {
   ShareProcesses family;
   family.add_container_of("0::/user.slice/user-1000.slice/user@1000.service/" + docker('a') + "\n");
   EXPECT_FALSE(family.is_in_container("0::/system.slice/" + docker('a') + "\n"));

@@ -22,7 +22,7 @@
 namespace gantry::daemon {
 namespace {
 
-constexpr std::size_t kLimit = std::size_t{256} << 10;
+constexpr std::size_t kMaxRecordBytes = std::size_t{256} << 10;
 constexpr std::size_t kMostAdopted = 1024;
 
 std::string place(std::string_view name, std::string_view what) {
@@ -197,7 +197,7 @@ StoredRecords read_records(const sys::Host& host) {
       found.unfinished.push_back(name);
       continue;
     }
-    auto text = sys::read_trusted(host, path, kLimit);
+    auto text = sys::read_trusted(host, path, kMaxRecordBytes);
     auto record =
         text.ok() ? record_from_json(*text) : Result<ShareRecord>(std::move(text).error());
     if (record.ok() && record->share.name != name)

@@ -2,8 +2,8 @@
 // Real sockets and real processes: well-behaved peers and attackers.
 #include "sharing/daemon/share_socket.hpp"
 
+#include "base/core/bytes.hpp"
 #include "sharing/daemon/peer_for_test.hpp"
-#include "support/bytes.hpp"
 #include "support/tree.hpp"
 
 #include <fcntl.h>
@@ -238,7 +238,7 @@ TEST_F(ShareSocketTest, AnObserverHasNothingToReport) {
   EXPECT_TRUE(meanwhile([&] { return peer.is_cut(); }));
 }
 
-TEST_F(ShareSocketTest, AnotherVersionIsToldSo) {
+TEST_F(ShareSocketTest, AnotherVersionGetsAnError) {
   const TestPeer peer(path_);
   const FenceHello newer{FENCE_MAGIC, FENCE_VERSION + 1, FENCE_WORKER, 0};
   ASSERT_TRUE(peer.send(&newer, sizeof newer));
@@ -368,7 +368,7 @@ TEST(PeerIdentity, ANumberThatIsAnotherProcesssByNowIsRefused) {
   EXPECT_EQ(later.error().code(), Errc::NotFound);
 }
 
-TEST_F(ShareSocketTest, RandomMessagesHarmNobody) {
+TEST_F(ShareSocketTest, RandomMessagesAreHarmless) {
   std::mt19937 random(11);
   std::vector<char> bytes(256);
   for (int round = 0; round < 500; ++round) {

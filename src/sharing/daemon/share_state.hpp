@@ -75,7 +75,7 @@ struct ShareState {
   bool held = false;          // ends with the connection that holds it
   std::uint64_t refused = 0;  // number of allocations that did not fit
   std::vector<GpuState> gpus;
-  std::vector<ProcessState> processes;  // attached processes, at most kMaxProcesses of them
+  std::vector<ProcessState> processes;  // attached processes, at most kMaxShownProcesses of them
   std::uint64_t more_processes = 0;     // number of attached processes that are not listed
   std::vector<FindingState> findings;   // the newest findings, at most kMaxFindings
   bool operator==(const ShareState&) const = default;
@@ -83,7 +83,7 @@ struct ShareState {
 inline constexpr std::size_t kMaxFindings = 32;
 // The number of attached processes. A share may have a thousand, but the whole report must fit into
 // one answer.
-inline constexpr std::size_t kMaxProcesses = 64;
+inline constexpr std::size_t kMaxShownProcesses = 64;
 
 inline std::uint64_t process_count(const ShareState& state) {
   return state.processes.size() + state.more_processes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/daemon/shared_pages.hpp"
 
-#include "support/bytes.hpp"
+#include "base/core/bytes.hpp"
 
 #include <fcntl.h>
 #include <linux/futex.h>

@@ -4,7 +4,7 @@
 #include "base/core/clock.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "sharing/daemon/client.hpp"
-#include "sharing/daemon/life_sign.hpp"
+#include "sharing/daemon/heartbeat.hpp"
 #include "sharing/daemon/shared_pages.hpp"
 
 #include <fcntl.h>
@@ -51,39 +51,40 @@ class Watchdog {
   Watchdog(const WatchdogOptions& options, const Log& log) : options_(options), log_(log) {}
 
   void run() {
-    while (const auto sign = first_sign()) {
-      const auto daemon = open_process(sign->process);
+    while (const auto heartbeat = first_heartbeat()) {
+      const auto daemon = open_process(heartbeat->process);
       const auto since = Clock::now();
-      if (daemon.valid()) wait_for_end(daemon, sign->process.pid);
-      if (!read_life_sign(options_.host)) return;  // it ended on purpose
+      if (daemon.valid()) wait_for_end(daemon, heartbeat->process.pid);
+      if (!read_heartbeat(options_.host)) return;  // it ended on purpose
       if (read_records(options_.host).records.empty()) return;
       if (Clock::now() - since > kLivedLong) pause_ = 0ms;
       log_.warning("", "the share daemon was killed, starting another one",
-                   {{"pid", sign->process.pid}});
+                   {{"pid", heartbeat->process.pid}});
       start();
     }
   }
 
  private:
-  std::optional<LifeSign> first_sign() const {
-    const auto until = Clock::now() + options_.first_sign_within;
-    auto sign = read_life_sign(options_.host);
-    while (!sign && Clock::now() < until && !read_records(options_.host).records.empty()) {
+  std::optional<Heartbeat> first_heartbeat() const {
+    const auto until = Clock::now() + options_.first_heartbeat_within;
+    auto heartbeat = read_heartbeat(options_.host);
+    while (!heartbeat && Clock::now() < until && !read_records(options_.host).records.empty()) {
       std::this_thread::sleep_for(kLookAtSignEvery);
-      sign = read_life_sign(options_.host);
+      heartbeat = read_heartbeat(options_.host);
     }
-    return sign;
+    return heartbeat;
   }
 
-  // Kills it if it gives no sign. If we did not run either, the machine slept, not the daemon.
+  // Kills it if it writes no heartbeat. If we did not run either, the machine slept, not the
+  // daemon.
   void wait_for_end(const sys::UniqueFd& daemon, pid_t pid) const {
     for (;;) {
       const auto before = Clock::now();
       if (ends_within(daemon, kLookAtSignEvery)) return;
       if (Clock::now() - before > 2 * kLookAtSignEvery) continue;
-      const auto sign = read_life_sign(options_.host);
-      if (!sign || sign->process.pid != pid) return;
-      const auto silent = std::chrono::nanoseconds(monotonic_ns()) - sign->at;
+      const auto heartbeat = read_heartbeat(options_.host);
+      if (!heartbeat || heartbeat->process.pid != pid) return;
+      const auto silent = std::chrono::nanoseconds(monotonic_ns()) - heartbeat->at;
       if (silent < options_.hung_after) continue;
       log_.warning("", "the share daemon hangs, killing it",
                    {{"pid", pid},

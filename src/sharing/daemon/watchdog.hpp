@@ -19,8 +19,8 @@ inline constexpr std::string_view kWatchdogLockFile = "/run/gantry/keeper.watch"
 struct WatchdogOptions {
   const sys::Host& host;
   std::vector<std::string> program;             // starts the daemon: see Client::connect_or_start
-  std::chrono::milliseconds hung_after{2'000};  // without a life sign
-  std::chrono::milliseconds first_sign_within{15'000};
+  std::chrono::milliseconds hung_after{2'000};  // without a heartbeat
+  std::chrono::milliseconds first_heartbeat_within{15'000};
 };
 
 // Returns when the daemon has ended on purpose, there is no share left, or another watchdog runs.

@@ -4,7 +4,7 @@
 #include "sharing/daemon/watchdog.hpp"
 
 #include "sharing/daemon/client.hpp"
-#include "sharing/daemon/life_sign.hpp"
+#include "sharing/daemon/heartbeat.hpp"
 #include "sharing/daemon/share_cgroup.hpp"
 #include "sharing/daemon/start_detached.hpp"
 #include "support/machine.hpp"
@@ -63,8 +63,8 @@ class WatchedDaemon : public ::testing::Test {
     EXPECT_TRUE(until([&] { return !host_.exists(kControlSocket); }));
   }
   pid_t pid() const {
-    const auto sign = read_life_sign(host_);
-    return sign ? sign->process.pid : -1;
+    const auto heartbeat = read_heartbeat(host_);
+    return heartbeat ? heartbeat->process.pid : -1;
   }
   // A new daemon, which has the share.
   bool replaces(pid_t before, std::chrono::milliseconds within) const {

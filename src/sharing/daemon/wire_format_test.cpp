@@ -2,10 +2,10 @@
 // The lines of the control socket and the records on disk, byte for byte. A daemon and its clients
 // are upgraded one after the other, and a new daemon restores the shares of the old one: both
 // versions must write these lines and read them.
+#include "base/core/bytes.hpp"
 #include "sharing/daemon/protocol.hpp"
 #include "sharing/daemon/share_record.hpp"
 #include "sharing/daemon/share_state_for_test.hpp"
-#include "support/bytes.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

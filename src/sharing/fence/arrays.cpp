@@ -67,10 +67,10 @@ uint64_t bytes_of(const Shape& shape, unsigned int level) {
 }
 
 uint64_t charge_of(const Shape& shape, unsigned int levels) {
-  constexpr unsigned int kMost = 32;
+  constexpr unsigned int kMaxLevels = 32;
   if ((shape.flags & kWithoutMemory) != 0) return 0;
   uint64_t total = 0;
-  for (unsigned int level = 0; level < levels && level < kMost; ++level) {
+  for (unsigned int level = 0; level < levels && level < kMaxLevels; ++level) {
     if (__builtin_add_overflow(total, bytes_of(shape, level), &total)) return UINT64_MAX;
   }
   return round_up(total, total <= kMaxSmallBytes ? kTileBytes * kTileRows : kGranule);

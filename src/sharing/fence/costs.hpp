@@ -34,10 +34,10 @@ struct Sample {
 };
 
 inline uint64_t scaled(uint64_t ns, uint64_t took_ns, uint64_t expected_ns) {
-  constexpr double kMost = 64;  // one sample changes a cost by at most this factor
+  constexpr double kMaxCostFactor = 64;  // one sample changes a cost by at most this factor
   double ratio = static_cast<double>(took_ns) / static_cast<double>(expected_ns + 1);
-  if (ratio > kMost) ratio = kMost;
-  if (ratio < 1 / kMost) ratio = 1 / kMost;
+  if (ratio > kMaxCostFactor) ratio = kMaxCostFactor;
+  if (ratio < 1 / kMaxCostFactor) ratio = 1 / kMaxCostFactor;
   const auto result = static_cast<uint64_t>(static_cast<double>(ns) * ratio);
   return result == 0 ? 1 : result;
 }

@@ -6,13 +6,13 @@
 namespace gantry::fence {
 namespace {
 
-TEST(Costs, OfAnUnknownOneTheMostIsBelieved) {
+TEST(Costs, OfAnUnknownOneTheMaximumCounts) {
   Cost cost;
   learn(cost, kUnknownCostNs, {.expected_ns = kUnknownCostNs, .least_ns = 0, .most_ns = 9000});
   EXPECT_NEAR(static_cast<double>(cost.ns), 9000, 10);
 }
 
-TEST(Costs, TheFirstPreciseSampleIsBelieved) {
+TEST(Costs, TheFirstPreciseSampleCounts) {
   Cost cost{.ns = 100'000, .precise = false};
   learn(cost, 100'000, {.expected_ns = 100'000, .least_ns = 4800, .most_ns = 5000});
   EXPECT_NEAR(static_cast<double>(cost.ns), 5000, 10);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gate: when launches may run.
 #include "sharing/fence/gate_under_test.hpp"
-#include "support/quiet_witness.hpp"
+#include "support/load_monitor.hpp"
 
 #include <gmock/gmock.h>
 
@@ -85,9 +85,9 @@ const std::vector<Form>& forms() {
 }
 
 // Runs it in a thread with the program's context.
-class Elsewhere {
+class CallInThread {
  public:
-  Elsewhere(const FencedCuda& cuda, const std::function<CUresult()>& call) {
+  CallInThread(const FencedCuda& cuda, const std::function<CUresult()>& call) {
     const CUcontext context = cuda.context();
     thread_ = std::thread([this, &cuda, context, call] {
       EXPECT_EQ(cuda.cuCtxSetCurrent(context), CUDA_SUCCESS);
@@ -95,9 +95,9 @@ class Elsewhere {
       done_ = true;
     });
   }
-  ~Elsewhere() { join(); }
-  Elsewhere(const Elsewhere&) = delete;
-  Elsewhere& operator=(const Elsewhere&) = delete;
+  ~CallInThread() { join(); }
+  CallInThread(const CallInThread&) = delete;
+  CallInThread& operator=(const CallInThread&) = delete;
   bool done() const { return done_; }
   CUresult join() {
     if (thread_.joinable()) thread_.join();
@@ -124,7 +124,7 @@ TEST(Gate, HoldsEveryKindOfLaunchWhileShut) {
   for (const Form& form : forms()) {
     SCOPED_TRACE(form.name);
     cuda.host().set_gate(0, FENCE_SHUT, ++turn);
-    Elsewhere launch(cuda, [&] { return form.launch(cuda, at); });
+    CallInThread launch(cuda, [&] { return form.launch(cuda, at); });
     EXPECT_TRUE(cuda.waits());
     EXPECT_FALSE(launch.done());
     cuda.host().set_gate(0, FENCE_OPEN, turn);
@@ -144,7 +144,7 @@ TEST(Gate, HoldsGraphsWhileShut) {
   ASSERT_EQ(cuda.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
   ASSERT_EQ(cuda.cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
   cuda.host().set_gate(0, FENCE_SHUT, 2);
-  Elsewhere launch(cuda, [&] { return cuda.cuGraphLaunch(exec, stream); });
+  CallInThread launch(cuda, [&] { return cuda.cuGraphLaunch(exec, stream); });
   EXPECT_TRUE(cuda.waits());
   EXPECT_FALSE(launch.done());
   cuda.host().set_gate(0, FENCE_OPEN, 2);
@@ -255,11 +255,11 @@ TEST(Gate, ACaptureBeginsWhileOthersLookAfterTheStream) {
   EXPECT_GT(captures, 20);
 }
 
-TEST(Gate, OpensWhereNobodyGuardsIt) {
+TEST(Gate, OpensWhenItsDaemonIsGone) {
   FencedCuda cuda;
   cuda.ready();
   cuda.host().set_gate(0, FENCE_SHUT, 2);
-  Elsewhere launch(cuda, [&] { return cuda.spin(0); });
+  CallInThread launch(cuda, [&] { return cuda.spin(0); });
   EXPECT_TRUE(cuda.waits());
   cuda.host().stop();
   EXPECT_EQ(launch.join(), CUDA_SUCCESS);
@@ -294,7 +294,7 @@ SecondOfWork work_for_a_second(const FencedCuda& cuda) {
   return seen;
 }
 
-// What a second of work must show. The cap holds on every machine; the rest needs processors, so it
+// Checks a second of work. The cap holds on every machine; the rest needs processors, so it
 // is judged on a quiet machine only.
 struct SecondExpected {
   double cap = 0;
@@ -312,9 +312,9 @@ void expect_second_without_daemon(const std::function<void(FencedCuda&)>& prepar
     ASSERT_EQ(cuda.spin(kMs), CUDA_SUCCESS);
     prepare(cuda);
     lose_daemon(cuda, 50, 0);
-    gantry::test::QuietWitness witness;
+    gantry::test::LoadMonitor monitor;
     const SecondOfWork seen = work_for_a_second(cuda);
-    const bool quiet = witness.was_quiet();
+    const bool quiet = monitor.was_quiet();
     EXPECT_LT(seen.part, expected.cap);
     if (seen.part > expected.least && seen.longest < expected.longest) return;
     if (quiet) FAIL() << seen.part << ", longest " << seen.longest.count() << " ms";
@@ -350,7 +350,7 @@ TEST(Gate, AnExplicitCapIsRefusedAfterTenSecondsWithoutADaemon) {
   EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-TEST(Gate, WithoutACapNobodyIsRefused) {
+TEST(Gate, WithoutACapNoLaunchIsRefused) {
   FencedCuda cuda;
   cuda.ready();
   cuda.host().set_gate(0, FENCE_SHUT, 2);
@@ -371,7 +371,7 @@ TEST(Gate, EachGpuHasItsOwn) {
   ASSERT_EQ(cuda.cuModuleGetFunction(&function, module, "spin"), CUDA_SUCCESS);
   std::uint64_t nothing = 0;
   void* arguments[] = {&nothing};
-  Elsewhere launch(cuda, [&] {
+  CallInThread launch(cuda, [&] {
     return cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr);
   });
   EXPECT_TRUE(Host::eventually(
@@ -469,7 +469,7 @@ TEST(Gate, InOneOnlyOneLaunchIsInFlight) {
 // A request in the middle of a kernel makes that kernel seem long, and the gate changes afterwards.
 // The learned cost of the others must not change, because they are launched just before the last
 // one ends according to it.
-TEST(Gate, AKernelCostsWhatItTakesNotWhatSomebodyElseTookMeanwhile) {
+TEST(Gate, AKernelCostsItsOwnTimeOnly) {
   FencedCuda cuda;
   cuda.ready();
   std::uint32_t turn = 1;

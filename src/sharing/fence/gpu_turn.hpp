@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon knows about this process on one GPU: whether it wants the GPU (active, idle), and
+// The daemon's record of this process on one GPU: whether it wants the GPU (active, idle), and
 // whether it has left it at the end of a turn (drained). All changes of that state are made here,
 // in order.
 #pragma once

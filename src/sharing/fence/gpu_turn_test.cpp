@@ -76,7 +76,7 @@ TEST(GpuTurn, AWaitForOneOfTwoStreamsIsNotIdle) {
   EXPECT_TRUE(cuda.idle());
 }
 
-TEST(GpuTurn, WorkThatNobodyWaitsForEndsInIdleToo) {
+TEST(GpuTurn, WorkWithoutASynchronisationEndsInIdleToo) {
   FencedCuda cuda;
   cuda.ready();
   const std::uint64_t start = now_ns();
@@ -152,7 +152,7 @@ TEST(GpuTurn, StreamsComeAndGo) {
   EXPECT_TRUE(cuda.leaves(2));
 }
 
-TEST(GpuTurn, ADestroyedContextHoldsUpNobody) {
+TEST(GpuTurn, ADestroyedContextHoldsUpNoLaunch) {
   FencedCuda cuda;
   cuda.ready();
   ASSERT_EQ(cuda.spin(20 * kMs), CUDA_SUCCESS);
@@ -253,7 +253,7 @@ int in_child(const std::function<void()>& run) {
   return status;
 }
 
-TEST(GpuTurn, AForkedChildStartsAnewAndTheParentGoesOn) {
+TEST(GpuTurn, AForkedChildStartsAgainAndTheParentGoesOn) {
   FencedCuda cuda;
   cuda.ready();
   ASSERT_EQ(cuda.spin(kMs), CUDA_SUCCESS);

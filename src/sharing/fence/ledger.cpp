@@ -91,12 +91,12 @@ void show_contexts(uint32_t gpu, FenceUsageRow& own) {
   __atomic_store_n(&own.contexts, process_counts.contexts[gpu], __ATOMIC_SEQ_CST);
 }
 
-enum class Fit : uint8_t {
+enum class FitResult : uint8_t {
   No,
   Close,  // refused by an outdated value: nothing is reserved
   Yes,
 };
-enum class Care : uint8_t { WhenClose, Never };
+enum class CloseCheck : uint8_t { WhenClose, Never };
 
 bool is_close(uint64_t used, uint64_t limit) {
   const uint64_t left = limit - used;
@@ -104,7 +104,7 @@ bool is_close(uint64_t used, uint64_t limit) {
 }
 
 // Adds before it sums: of two requests that fit only alone, at most one succeeds.
-Fit try_reserve(uint32_t gpu, const MemoryRequest& request, Care care) {
+FitResult try_reserve(uint32_t gpu, const MemoryRequest& request, CloseCheck check) {
   const Guard guard(process_counts.lock);
   FenceUsageRow& own = own_row(gpu);
   process_counts.pending[gpu] += request.bytes;
@@ -113,11 +113,12 @@ Fit try_reserve(uint32_t gpu, const MemoryRequest& request, Care care) {
   if (request.contexts != 0) show_contexts(gpu, own);
   const uint64_t limit = limit_of(gpu);
   const uint64_t used = limit == UINT64_MAX ? 0 : sum(gpu, Count::HeldAndPending);
-  Fit fit = used <= limit ? Fit::Yes : Fit::No;
-  if (fit == Fit::Yes && care == Care::WhenClose && is_close(used, limit) && is_reading_due(gpu))
-    fit = Fit::Close;
+  FitResult fit = used <= limit ? FitResult::Yes : FitResult::No;
+  if (fit == FitResult::Yes && check == CloseCheck::WhenClose && is_close(used, limit) &&
+      is_reading_due(gpu))
+    fit = FitResult::Close;
   process_counts.pending[gpu] -= request.bytes;
-  if (fit == Fit::Yes) {
+  if (fit == FitResult::Yes) {
     process_counts.held[gpu] += request.bytes;
     if (request.begins == CallStart::Call) begin_call(gpu, own);
   } else if (request.contexts != 0) {
@@ -169,7 +170,7 @@ uint64_t worth(uint32_t gpu, const MemoryRequest& request) {
 // them. Does not wait forever for a process that was stopped in the middle of a request, or lies.
 bool reserve_in_turn(uint32_t gpu, const MemoryRequest& request, uint64_t until) {
   const SlowPath alone(until);
-  while (try_reserve(gpu, request, Care::Never) != Fit::Yes) {
+  while (try_reserve(gpu, request, CloseCheck::Never) != FitResult::Yes) {
     if (saturating_add(sum(gpu, Count::Held), worth(gpu, request)) > limit_of(gpu)) return false;
     if (monotonic_ns() > until) return false;
     sched_yield();
@@ -192,11 +193,11 @@ bool reserve_request(uint32_t gpu, const MemoryRequest& request) {
   if (!counts(gpu)) return true;
   if (is_daemon_stale()) reattach();
   if (request.bytes > limit_of(gpu)) return false;
-  const Fit fit = try_reserve(gpu, request, Care::WhenClose);
-  if (fit == Fit::Yes) return true;
+  const FitResult fit = try_reserve(gpu, request, CloseCheck::WhenClose);
+  if (fit == FitResult::Yes) return true;
   const uint64_t begin = monotonic_ns();
   const uint64_t until = begin + kLockPatienceNs;
-  if (fit == Fit::Close) wait_for_reading(gpu, begin);
+  if (fit == FitResult::Close) wait_for_reading(gpu, begin);
   if (reserve_in_turn(gpu, request, until)) return true;
   if (reclaim(gpu) && reserve_in_turn(gpu, request, until)) return true;
   return reserve_after_look(gpu, request, begin, until);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kThreads = 6;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
-constexpr std::uint64_t kLimit = 256 * kMiB;
+constexpr std::uint64_t kMemoryLimit = 256 * kMiB;
 constexpr std::uint64_t kStep = 32 * kMiB;
 
 // Addresses are reused at once, as in the real driver.
@@ -99,7 +99,7 @@ void start() {
   start_small_driver();
   page().flags = FENCE_CONTEXT_FREE;
   page().slots_in_use = 1;
-  page().gpu[0].memory_limit = kLimit;
+  page().gpu[0].memory_limit = kMemoryLimit;
   page().heartbeat_ns = UINT64_MAX;
   RealDriver& real = detail::real_state.entry;
   real.cuMemAlloc_v2 = allocate;
@@ -154,7 +154,7 @@ TEST(LedgerThreads, AllocateAndFreeInSeveralFamilies) {
           case 1: pooled(random); break;
           default: mapped(random, std::uint64_t{i + 1} << 30U); break;
         }
-        EXPECT_LE(__atomic_load_n(&own_row(0).held, __ATOMIC_SEQ_CST), kLimit);
+        EXPECT_LE(__atomic_load_n(&own_row(0).held, __ATOMIC_SEQ_CST), kMemoryLimit);
       }
     });
   }

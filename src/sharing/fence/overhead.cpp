@@ -53,8 +53,8 @@ bool is_old(uint32_t gpu, uint64_t now) {
 
 uint32_t slots() {
   const uint32_t used = __atomic_load_n(&limits().slots_in_use, __ATOMIC_ACQUIRE);
-  constexpr uint32_t kMost = FENCE_MAX_PROCESSES;
-  return used < kMost ? used : kMost;
+  constexpr uint32_t kMaxSlots = FENCE_MAX_PROCESSES;
+  return used < kMaxSlots ? used : kMaxSlots;
 }
 
 uint64_t overhead(uint32_t gpu) {

@@ -118,7 +118,7 @@ Status ControlDaemon::check(const std::string& resource) const {
 Status ControlDaemon::set_compute_mode(const DaemonPlan& plan, std::string_view mode) const {
   for (const auto& gpu : plan.gpus) {
     GANTRY_TRY(const auto said,
-               run({"nvidia-smi", "-i", gpu.uuid, "-c", std::string(mode)}, plan.resource, "")
+               run({"nvidia-smi", "-i", gpu.uuid.text, "-c", std::string(mode)}, plan.resource, "")
                    .in("setting the compute mode"));
   }
   return {};
@@ -128,7 +128,7 @@ Status ControlDaemon::set_compute_mode(const DaemonPlan& plan, std::string_view 
 // one that belongs to another daemon's server.
 Status ControlDaemon::start_daemon(const DaemonPlan& plan) const {
   std::vector<std::string> uuids;
-  for (const auto& gpu : plan.gpus) uuids.push_back(gpu.uuid);
+  for (const auto& gpu : plan.gpus) uuids.push_back(gpu.uuid.text);
   GANTRY_TRY(const auto said, run({std::string(kControlProgram), "-d"}, plan.resource, "",
                                   {fmt::format("CUDA_VISIBLE_DEVICES={}", fmt::join(uuids, ","))})
                                   .in("starting the MPS daemon"));

@@ -59,7 +59,7 @@ class MpsControl : public testing::Test {
   sys::Host host_ = *sys::Host::at(root_);
   std::string place_ = "/run/nvidia/mps/nvidia.com/gpu/";
   DaemonPlan plan_{.resource = "nvidia.com/gpu",
-                   .gpus = {{"GPU-a", 4096}, {"GPU-b", 2048}},
+                   .gpus = {{{"GPU-a"}, 4096}, {{"GPU-b"}, 2048}},
                    .thread_percentage = 25};
 };
 

@@ -35,7 +35,7 @@ Result<DaemonPlan> plan_for(const model::Inventory& machine,
     }
     most = std::max(most, found->second);
     const auto memory = gpu.memory_bytes.value_or(0) / found->second >> 20U;
-    plan.gpus.push_back({.uuid = gpu.uuid.text, .memory_mib = memory});
+    plan.gpus.push_back({.uuid = gpu.uuid, .memory_mib = memory});
   }
   // A daemon has one percentage for all its GPUs: the one for the GPU with the most replicas.
   plan.thread_percentage = static_cast<int>(100 / most);

@@ -15,7 +15,7 @@
 namespace gantry::mps {
 
 struct GpuLimit {
-  std::string uuid;
+  model::GpuUuid uuid;
   std::uint64_t memory_mib = 0;  // of one client; 0: unknown, no limit
   bool operator==(const GpuLimit&) const = default;
 };

@@ -38,7 +38,7 @@ TEST(MpsPlan, EachClientGetsAnEqualPart) {
   const auto plans = plan_daemons(machine(2), offered);
   ASSERT_TRUE(plans.ok());
   EXPECT_THAT(*plans, ElementsAre(DaemonPlan{.resource = "nvidia.com/gpu",
-                                             .gpus = {{"GPU-0", 4096}, {"GPU-1", 4096}},
+                                             .gpus = {{{"GPU-0"}, 4096}, {{"GPU-1"}, 4096}},
                                              .thread_percentage = 25}));
 }
 

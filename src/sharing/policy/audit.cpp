@@ -126,9 +126,11 @@ std::optional<Observation> overstay(const Share& share, const AuditInput& seen,
                                     const AuditThresholds& pace) {
   if (seen.overstayed < pace.overstay_grace) return std::nullopt;
   auto text = fmt::format(
-      "share {} was told {} s ago to leave {} and has not: its kernel takes that long, or hangs",
-      share.name, std::chrono::duration_cast<std::chrono::seconds>(seen.overstayed).count(),
-      seen.gpu.text);
+      "share {} has not stopped using {} {} s after its turn ended: one of its kernels is very "
+      "long "
+      "or hangs",
+      share.name, seen.gpu.text,
+      std::chrono::duration_cast<std::chrono::seconds>(seen.overstayed).count());
   return Observation{.offence = ViolationKind::Overstay,
                      .severity = Severity::Warning,
                      .pids = all_pids(seen),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/policy/audit.hpp"
 
-#include "support/bytes.hpp"
+#include "base/core/bytes.hpp"
 
 #include <gmock/gmock.h>
 
@@ -81,7 +81,7 @@ TEST_F(Audit, AProcessPastTheFenceIsSeenWithinASecond) {
   EXPECT_THAT(found->pids, ElementsAre(2));
 }
 
-TEST_F(Audit, WherePolicyLetsItPassItIsOnlyTold) {
+TEST_F(Audit, WithPolicyReportItIsOnlyReported) {
   share.unattached = UnattachedPolicy::Pass;
   share.violation = ViolationPolicy::Stop;
   process(2, 300 << 20, false);
@@ -91,7 +91,7 @@ TEST_F(Audit, WherePolicyLetsItPassItIsOnlyTold) {
   EXPECT_EQ(found->action, ViolationPolicy::Report);
 }
 
-TEST_F(Audit, TimeThatIsNotToldIsSeenWithinThreeSeconds) {
+TEST_F(Audit, UnreportedTimeIsSeenWithinThreeSeconds) {
   process(1, 1 * kGiB);
   share.time_policy = {};
   seen.driver_percent = 60;
@@ -104,7 +104,7 @@ TEST_F(Audit, TimeThatIsNotToldIsSeenWithinThreeSeconds) {
   EXPECT_THAT(found->text, HasSubstr("60 % of the time of GPU-1 but reports 20 %"));
 }
 
-TEST_F(Audit, MoreThanTheCapIsSeenEvenIfTold) {
+TEST_F(Audit, MoreThanTheCapIsSeenEvenIfReported) {
   process(1, 1 * kGiB);
   seen.driver_percent = 70;
   seen.charged_percent = 70;
@@ -135,7 +135,7 @@ TEST_F(Audit, WithoutALimitOfTimeThereIsNoneToBreak) {
   EXPECT_FALSE(first_within(10s));
 }
 
-TEST_F(Audit, AVeryLongKernelIsToldAndNeverStopped) {
+TEST_F(Audit, AVeryLongKernelIsReportedAndNeverStopped) {
   process(1, 1 * kGiB);
   share.violation = ViolationPolicy::Stop;
   seen.overstayed = 5s;
@@ -152,7 +152,7 @@ TEST_F(Audit, PolicyDecidesWhetherItIsStopped) {
   EXPECT_EQ(audit(share, seen, state, now).findings.front().action, ViolationPolicy::Stop);
 }
 
-TEST_F(Audit, IsToldOnceAndOverOnlyWhenGoneForAWhile) {
+TEST_F(Audit, IsReportedOnceAndOverOnlyWhenGoneForAWhile) {
   process(1, 11 * kGiB);
   EXPECT_TRUE(first_within(1s)->fresh);
   EXPECT_FALSE(audit(share, seen, state, now).findings.front().fresh);

@@ -28,7 +28,7 @@ inline constexpr std::array<std::string_view, 2> kEnumNames<Excess>{"cap", "work
 template <>
 inline constexpr std::array<std::string_view, 3> kEnumNames<Priority>{"low", "normal", "high"};
 
-// What an error calls the value: as the flag.
+// The name of the value in errors: that of the flag.
 template <class E>
 inline constexpr std::string_view kEnumLabel{};
 template <>

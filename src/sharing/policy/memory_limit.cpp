@@ -37,7 +37,8 @@ constexpr std::array kUnits{
     Unit{"GB", 1000'000'000},
     Unit{"TB", 1000'000'000'000},
 };
-constexpr std::uint64_t kMost = std::uint64_t{1} << 50;  // a thousand times today's largest GPU
+constexpr std::uint64_t kMaxMemoryBytes = std::uint64_t{1}
+                                          << 50;  // a thousand times today's largest GPU
 constexpr std::size_t kDecimals = 9;
 
 Error wrong(std::string_view text, std::string_view why) {
@@ -88,7 +89,8 @@ Result<MemoryLimit> parse_memory_limit(std::string_view text) {
   if (!unit) return wrong(text, "there is no such unit");
   const auto dot = digits.find('.');
   const auto whole = parse_u64(digits.substr(0, dot));
-  if (!whole || *whole > kMost / *unit) return wrong(text, "it is not a number, or is too large");
+  if (!whole || *whole > kMaxMemoryBytes / *unit)
+    return wrong(text, "it is not a number, or is too large");
   std::uint64_t bytes = *whole * *unit;
   if (dot != std::string_view::npos) {
     const auto fraction = fraction_of(digits.substr(dot + 1), *unit);

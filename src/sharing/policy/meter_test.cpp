@@ -46,12 +46,12 @@ TEST_F(Metered, NotesThatComeFastAreNotKeptForEver) {
   EXPECT_NEAR(meter.percent(1, 10s, now), 25, 0.5);
 }
 
-TEST_F(Metered, WhatTheDriverSawAndNobodyToldIsTheDifference) {
+TEST_F(Metered, TheDifferenceIsWhatOnlyTheDriverSaw) {
   use(20, 6s);
   EXPECT_NEAR(static_cast<double>(meter.unreported(1, 60, now - 6s, now).count()), 2.4e9, 1e7);
 }
 
-TEST_F(Metered, TheDriversRoughCountAccusesNobody) {
+TEST_F(Metered, TheDriversRoughCountAccusesNoProcess) {
   use(20, 6s);
   EXPECT_EQ(meter.unreported(1, 26, now - 6s, now), 0ns);
   use(20, 6s);
@@ -59,7 +59,7 @@ TEST_F(Metered, TheDriversRoughCountAccusesNobody) {
 }
 
 // Samples and the turns that they are compared with cover different times.
-TEST_F(Metered, SamplesThatAreOnlyRightOnAverageAccuseNobody) {
+TEST_F(Metered, SamplesThatAreOnlyRightOnAverageAccuseNoProcess) {
   for (int i = 0; i < 80; ++i) {
     use(i % 2 == 0 ? 100 : 0, 250ms);
     EXPECT_EQ(meter.unreported(1, i % 2 == 0 ? 0 : 100, now - 1s, now), 0ns) << i;
@@ -100,7 +100,7 @@ TEST(UsageVerifier, WhoSaysThatItUsesNothingIsNotExcused) {
                    50);
 }
 
-TEST(UsageVerifier, NobodyIsExcusedForEver) {
+TEST(UsageVerifier, NoProcessIsExcusedForEver) {
   UsageVerifier witness;
   const std::map<TenantId, UsageClaim> said{{1, UsageClaim{60, 20}}, {2, UsageClaim{40, 80}}};
   for (auto at = 0s; at < 60s; at += 1s) EXPECT_DOUBLE_EQ(witness.verified(said, at).at(1), 20);

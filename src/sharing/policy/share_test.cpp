@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/policy/share.hpp"
 
-#include "support/bytes.hpp"
+#include "base/core/bytes.hpp"
 
 #include <gmock/gmock.h>
 
@@ -212,7 +212,7 @@ TEST_F(Fits, OvercommitMustBeSaid) {
   EXPECT_TRUE(add({.name = "b", .memory = "80GiB", .compute = "90%"}, Overcommit::Allowed).ok());
 }
 
-TEST_F(Fits, NobodyGetsMoreThanTheCardHas) {
+TEST_F(Fits, NoHolderGetsMoreThanTheCardHas) {
   EXPECT_THAT(add({.name = "b", .memory = "81GiB"}, Overcommit::Allowed).error().text(),
               HasSubstr("80.0 GiB"));
 }

@@ -17,7 +17,7 @@ namespace gantry::policy {
 
 using namespace std::chrono_literals;  // NOLINT: tests are written in times
 
-// What a tenant's program does.
+// The behaviour of a tenant's program.
 struct TestProgram {
   Time kernel = 300us;
   Time claim{0};             // the kernel time that it reports; 0: the true one
@@ -53,7 +53,7 @@ class SimulatedGpu {
 
   Time now() const { return now_; }
   TurnScheduler& controller() { return controller_; }
-  // What the hardware did, in percent of the time.
+  // The work of the hardware, in percent of the time.
   double percent(TenantId id, Time from, Time to) const;
   double percent(TenantId id) const { return percent(id, Time{0}, now_); }
   // The smallest and largest percentage in any window of this length after `from`.

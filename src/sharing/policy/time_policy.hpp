@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the turn scheduler must know about a tenant.
+// The turn scheduler's settings of a tenant.
 #pragma once
 
 #include <chrono>

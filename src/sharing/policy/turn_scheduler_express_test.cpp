@@ -51,7 +51,7 @@ TEST(Express, TheDaemonStaysAwakeForRequestsThatComeSoonAndOnlyForThem) {
   EXPECT_LT(gpu.controller().alert_until(), gpu.now()) << "nobody else has work";
 }
 
-TEST(Express, NobodyStaysAwakeForRareRequests) {
+TEST(Express, NoTenantStaysAwakeForRareRequests) {
   SimulatedGpu gpu;
   gpu.add(1, {.percent = 50}, {.kernel = 100us, .period = 50ms, .request = 1ms});
   gpu.add(2, {.percent = 50}, {.kernel = 300us});
@@ -145,7 +145,7 @@ TEST(Express, OneRequestNeverSeenBeforeWaitsForTheQueueOnly) {
   EXPECT_LE(gpu.latencies(1).front(), 4ms);
 }
 
-TEST(Express, TrainersHaveTheirWholeQueueWhenNobodyIsAbout) {
+TEST(Express, TrainersHaveTheirWholeQueueWhenTheyAreAlone) {
   SimulatedGpu gpu;
   gpu.add(1, {.percent = 50}, kRequests);
   gpu.add(2, {.percent = 50}, {.kernel = 300us});

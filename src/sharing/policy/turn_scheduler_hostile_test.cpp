@@ -10,7 +10,7 @@
 namespace gantry::policy {
 namespace {
 
-TEST(Hostile, AHungKernelBlocksNobodyForLongerThanTheBound) {
+TEST(Hostile, AHungKernelBlocksNoTenantForLongerThanTheBound) {
   SimulatedGpu gpu;
   gpu.add(1, {.percent = 50}, {.kernel = 3600s});
   gpu.add(2, {.percent = 25}, {.kernel = 1ms});
@@ -24,7 +24,7 @@ TEST(Hostile, AHungKernelBlocksNobodyForLongerThanTheBound) {
   EXPECT_GE(gpu.controller().view(1)->overstayed, 9s);
 }
 
-TEST(Hostile, AHungKernelThatIsSaidToBeShortCostsNobodyItsShare) {
+TEST(Hostile, AHungKernelThatIsSaidToBeShortCostsNoTenantItsShare) {
   SimulatedGpu gpu;
   gpu.add(1, {.percent = 50}, {.kernel = 3600s, .claim = 1us});
   gpu.add(2, {.percent = 30, .excess = Excess::Refused}, {.kernel = 1ms});
@@ -144,7 +144,7 @@ class Chance : public testing::TestWithParam<unsigned> {
   }
 };
 
-TEST_P(Chance, OneGreedyTenantAtATimeAndNobodyStarves) {
+TEST_P(Chance, OneGreedyTenantAtATimeAndNoneStarves) {
   SimulatedGpu gpu;
   std::map<TenantId, Time> longest_kernel;
   std::map<TenantId, double> least_part;

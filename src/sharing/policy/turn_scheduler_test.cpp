@@ -45,7 +45,7 @@ TEST_F(Decisions, AloneWithoutACapIsNeverShut) {
 }
 
 // The caller was stopped for three seconds; the tenant kept to its cap by itself.
-TEST_F(Decisions, NobodyPaysForATimeInWhichNobodyDecided) {
+TEST_F(Decisions, NoTenantPaysForTimeWithoutADecision) {
   controller.add(1, {.percent = 50, .excess = Excess::Refused}, 0ms);
   controller.active(1, 1ms);
   controller.tick(2ms);
@@ -123,7 +123,7 @@ TEST_F(Decisions, AReportOfAnOldTurnOpensNothing) {
   EXPECT_EQ(gate(2), Gate::Shut);
 }
 
-TEST_F(Decisions, WhoComesWithSavingsShutsTheOthersAndWaitsForNobody) {
+TEST_F(Decisions, ATenantWithSavingsShutsTheOthersAndDoesNotWait) {
   controller.add(1, kHalf, 0ms);
   controller.add(2, kHalf, 0ms);
   controller.active(1, 0ms);
@@ -180,7 +180,7 @@ TEST_F(Decisions, UnderACapTheGateShutsWithTheSavingsAlsoWhenIdle) {
   EXPECT_EQ(gate(1), Gate::Open);
 }
 
-TEST_F(Decisions, WhoeverIsRemovedLeavesItsTurn) {
+TEST_F(Decisions, ARemovedTenantLeavesItsTurn) {
   two_greedy();
   controller.remove(1, 11ms);
   EXPECT_EQ(gate(2), Gate::Open);

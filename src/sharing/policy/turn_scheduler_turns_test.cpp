@@ -70,11 +70,11 @@ TEST(Turns, WhatIsPromisedTwiceShrinksAlike) {
   EXPECT_NEAR(gpu.percent(2, 1s, 6s), 50, 1);
 }
 
-struct Alone {
+struct CapCase {
   std::uint32_t percent;
   Time kernel;
 };
-class CappedAlone : public testing::TestWithParam<Alone> {};
+class CappedAlone : public testing::TestWithParam<CapCase> {};
 
 TEST_P(CappedAlone, HasItsPerCentInAnyFiveSeconds) {
   SimulatedGpu gpu;
@@ -87,9 +87,9 @@ TEST_P(CappedAlone, HasItsPerCentInAnyFiveSeconds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Caps, CappedAlone,
-                         testing::Values(Alone{5, 300us}, Alone{30, 300us}, Alone{50, 300us},
-                                         Alone{70, 300us}, Alone{95, 1ms}, Alone{30, 7ms},
-                                         Alone{50, 7ms}, Alone{70, 100us}));
+                         testing::Values(CapCase{5, 300us}, CapCase{30, 300us}, CapCase{50, 300us},
+                                         CapCase{70, 300us}, CapCase{95, 1ms}, CapCase{30, 7ms},
+                                         CapCase{50, 7ms}, CapCase{70, 100us}));
 
 TEST(Turns, AnIdleHourSavesNoBurstUnderACap) {
   SimulatedGpu gpu;
@@ -146,7 +146,7 @@ TEST(Turns, OneThatComesBackHasItsShareAtOnceAndNoMore) {
   EXPECT_NEAR(gpu.percent(2, 10s, 15s), 50, 2);
 }
 
-TEST(Turns, OneThatLeavesTakesNobodysAccountAlong) {
+TEST(Turns, OneThatLeavesTakesNoOtherAccountAlong) {
   SimulatedGpu gpu;
   gpu.add(1, percent(40), kGreedy);
   gpu.add(2, percent(40), kGreedy);

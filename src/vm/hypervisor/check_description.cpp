@@ -11,7 +11,7 @@
 namespace gantry::hypervisor {
 namespace {
 
-// The devices of the file with the GPU of the machine that each one is.
+// Each device of the file, with the matching GPU of this machine.
 struct AttachedGpu {
   const AttachedDevice* device;
   const GuestGpu* gpu;  // nullptr for a mediated device that this machine does not have
@@ -80,9 +80,11 @@ class DescriptionCheck {
     if (checked_.unknown == 0) return;
     add({.id = "unknown-device",
          .severity = Severity::Advice,
-         .what = fmt::format("{} PCI function{} of the file {} not NVIDIA's on this machine",
-                             checked_.unknown, checked_.unknown == 1 ? "" : "s",
-                             checked_.unknown == 1 ? "is" : "are"),
+         .what =
+             fmt::format("the file passes {} PCI function{} that {} not an NVIDIA device on this "
+                         "machine",
+                         checked_.unknown, checked_.unknown == 1 ? "" : "s",
+                         checked_.unknown == 1 ? "is" : "are"),
          .why = "without the card's BARs Gantry cannot compute the MMIO window; other devices need "
                 "none",
          .add = "run `gantry vm check` on the host of the virtual machine, or with --root"});

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a hypervisor's configuration is made from, as plain values: the GPUs that a virtual machine
+// The input of a hypervisor's configuration, as plain values: the GPUs that a virtual machine
 // gets and the machine itself.
 #pragma once
 
+#include "base/core/bytes.hpp"
 #include "gpu/model/pci_address.hpp"
 
 #include <cstdint>
@@ -12,9 +13,6 @@
 #include <vector>
 
 namespace gantry::hypervisor {
-
-constexpr std::uint64_t kMiB = 1ULL << 20U;
-constexpr std::uint64_t kGiB = 1ULL << 30U;
 
 enum class Hypervisor : std::uint8_t { Qemu, Libvirt, CloudHypervisor, Esxi, Proxmox, OpenStack };
 

@@ -8,7 +8,7 @@ namespace gantry::hypervisor {
 namespace {
 
 constexpr std::uint64_t kEsxiLowWindow = 16 * kGiB;
-constexpr std::uint64_t kMostBytes = 1ULL << 62U;  // a power of two that can still be doubled
+constexpr std::uint64_t kMaxWindowBytes = 1ULL << 62U;  // a power of two that can still be doubled
 
 // A card whose memory is unknown: BAR1 of a data-centre card is at least as large as its memory.
 std::uint64_t memory_or_bar(const GuestGpu& gpu) {
@@ -18,14 +18,14 @@ std::uint64_t memory_or_bar(const GuestGpu& gpu) {
 }
 
 std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
-  return std::min(std::min(a, kMostBytes) + std::min(b, kMostBytes), kMostBytes);
+  return std::min(std::min(a, kMaxWindowBytes) + std::min(b, kMaxWindowBytes), kMaxWindowBytes);
 }
 
 }  // namespace
 
 std::uint64_t round_up_to_power_of_two(std::uint64_t bytes) {
   if (bytes == 0) return 0;
-  return bytes > kMostBytes ? kMostBytes : std::bit_ceil(bytes);
+  return bytes > kMaxWindowBytes ? kMaxWindowBytes : std::bit_ceil(bytes);
 }
 
 std::uint64_t bar_bytes(const GuestGpu& gpu) {
@@ -46,7 +46,7 @@ std::uint64_t esxi_window_gb(std::span<const GuestGpu> gpus) {
   std::uint64_t memory_gb = 0;
   std::uint64_t bars = 0;
   for (const auto& gpu : gpus) {
-    memory_gb += (std::min(memory_or_bar(gpu), kMostBytes) + kGiB - 1) / kGiB;
+    memory_gb += (std::min(memory_or_bar(gpu), kMaxWindowBytes) + kGiB - 1) / kGiB;
     bars = saturating_add(bars, round_up_to_power_of_two(bar_bytes(gpu)));
   }
   const auto by_memory = 2 * round_up_to_power_of_two(memory_gb);

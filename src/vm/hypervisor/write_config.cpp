@@ -130,7 +130,7 @@ std::string vm_uuid(const VmSpec& vm) {
 
 namespace {
 
-// What the host must still do for one card before the virtual machine starts.
+// The steps that the host still needs for one card before the virtual machine starts.
 void add_card_notes(const GuestGpu& gpu, WrittenConfig& config) {
   const auto address = gpu.address.sysfs();
   if (gpu.elsewhere) {

@@ -41,10 +41,10 @@ Kind Function::kind() const {
   switch (class_code >> 8U) {
     case 0x0300U:
     case 0x0302U: return Kind::Gpu;
-    case 0x0680U: return id.vendor == kNvidia ? Kind::NvSwitch : Kind::Bridge;
+    case 0x0680U: return id.vendor == model::kNvidiaVendor ? Kind::NvSwitch : Kind::Bridge;
     case 0x0403U: return Kind::Audio;
     case 0x0c03U: return Kind::Usb;
-    case 0x0c80U: return id.vendor == kNvidia ? Kind::Ucsi : Kind::Other;
+    case 0x0c80U: return id.vendor == model::kNvidiaVendor ? Kind::Ucsi : Kind::Other;
     case 0x0600U:
     case 0x0601U:
     case 0x0604U: return Kind::Bridge;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gpu/model/pci_address.hpp"
+#include "gpu/model/pci_vendor.hpp"
 
 #include <compare>
 #include <cstdint>
@@ -13,9 +14,7 @@
 
 namespace gantry::pci {
 
-inline constexpr std::uint16_t kNvidia = 0x10de;
-
-// What a function is, as its class code says.
+// The kind of a function, from its class code.
 enum class Kind : std::uint8_t { Gpu, NvSwitch, Audio, Usb, Ucsi, Bridge, Other };
 std::string_view to_string(Kind kind);  // "GPU", "NVSwitch", "audio", "USB controller", ...
 
@@ -41,7 +40,6 @@ struct Bar {
   std::uint64_t size = 0;  // 0: this BAR does not exist
   std::uint64_t flags = 0;
   bool is_memory() const { return (flags & 0x200U) != 0; }
-  bool is_prefetchable() const { return (flags & 0x2000U) != 0; }
   bool is_64bit() const { return (flags & 0x100000U) != 0; }
   bool operator==(const Bar&) const = default;
 };
@@ -96,7 +94,7 @@ struct Function {
   std::string vfio_device;                  // "vfio0": /dev/vfio/devices/vfio0 (iommufd)
 
   Kind kind() const;
-  bool is_nvidia() const { return id.vendor == kNvidia; }
+  bool is_nvidia() const { return id.vendor == model::kNvidiaVendor; }
   bool is_gpu() const { return is_nvidia() && kind() == Kind::Gpu; }
   bool is_nvswitch() const { return is_nvidia() && kind() == Kind::NvSwitch; }
   std::uint64_t bar_bytes() const;  // the sum of its memory BARs

@@ -298,7 +298,7 @@ Result<CardId> read_card_id(const sys::Host& host, const PciAddress& address) {
     return Error(Errc::NotFound, fmt::format("{} is not on the PCI bus", address.sysfs()));
   }
   auto id = read_id(device);
-  if (id.vendor == kNvidia) id.serial = read_serial(device);
+  if (id.vendor == model::kNvidiaVendor) id.serial = read_serial(device);
   return id;
 }
 

@@ -43,7 +43,7 @@ std::vector<DriverGpu> read_driver_gpus(const sys::Host& host) {
   if (!entries.ok()) return gpus;  // the driver is not loaded
   for (const auto& entry : *entries) {
     const auto& gpu = entry.information.gpu;
-    DriverGpu found{.address = gpu.pci, .uuid = gpu.uuid.text, .minor = {}};
+    DriverGpu found{.address = gpu.pci, .uuid = gpu.uuid, .minor = {}};
     found.silent = entry.silent;
     if (gpu.minor) {
       found.minor = static_cast<std::uint32_t>(*gpu.minor);
@@ -160,7 +160,7 @@ Result<model::PciAddress> find_gpu(const MachineState& state, std::string_view n
         .advise(help);
   }
   for (const auto& gpu : state.gpus) {
-    if (!gpu.uuid.empty() && gpu.uuid == name) return gpu.address;
+    if (!gpu.uuid.text.empty() && gpu.uuid.text == name) return gpu.address;
   }
   if (const auto index = parse_u64(name); index && *index < state.gpus.size())
     return state.gpus[*index].address;

@@ -4,6 +4,7 @@
 
 #include "base/core/result.hpp"
 #include "base/sys/host.hpp"
+#include "gpu/model/inventory.hpp"
 #include "vm/pci/function.hpp"
 #include "vm/vfio/holders.hpp"
 #include "vm/vfio/variant_driver.hpp"
@@ -30,7 +31,7 @@ struct Iommu {
 // What NVIDIA's driver says about a GPU that it has.
 struct DriverGpu {
   model::PciAddress address;
-  std::string uuid;  // "" if unknown
+  model::GpuUuid uuid;  // empty if unknown
   std::optional<std::uint32_t> minor;
   bool has_mig_instances = false;
   bool silent = false;  // the driver did not answer in time: all but the address is unknown

@@ -113,6 +113,15 @@ void add_holder(const MachineState& state, const Holder& holder, Plan& plan) {
 
 }  // namespace
 
+std::string_view to_string(Severity severity) {
+  switch (severity) {
+    case Severity::Blocker: return "blocker";
+    case Severity::InUse: return "in-use";
+    case Severity::Warning: break;
+  }
+  return "warning";
+}
+
 std::string_view to_string(FindingCode code) {
   static_assert(kCodeNames.size() == static_cast<std::size_t>(FindingCode::WideDomain) + 1);
   return kCodeNames[static_cast<std::size_t>(code)];

@@ -22,6 +22,7 @@ enum class Severity : std::uint8_t {
   InUse,    // cannot be passed through now; waiting for the end of the process helps
   Warning
 };
+std::string_view to_string(Severity severity);  // "in-use"
 
 // Stable names, for programs.
 enum class FindingCode : std::uint8_t {

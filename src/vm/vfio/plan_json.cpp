@@ -6,15 +6,6 @@
 namespace gantry::vfio {
 namespace {
 
-std::string_view name_of(Severity severity) {
-  switch (severity) {
-    case Severity::Blocker: return "blocker";
-    case Severity::InUse: return "in-use";
-    case Severity::Warning: break;
-  }
-  return "warning";
-}
-
 void write_function(json::Writer& out, const PlannedFunction& function) {
   out.object([&] {
     out.member("address", function.address.sysfs());
@@ -32,7 +23,7 @@ void write_function(json::Writer& out, const PlannedFunction& function) {
 
 void write_finding(json::Writer& out, const Finding& finding) {
   out.object([&] {
-    out.member("severity", name_of(finding.severity));
+    out.member("severity", to_string(finding.severity));
     out.member("code", to_string(finding.code));
     out.member("address", finding.address.sysfs());
     out.member("text", finding.text);

@@ -108,7 +108,7 @@ TEST(Plan, ThreeSentencesForAMissingIommu) {
 }
 
 // The kernel knows no amd_iommu=on: a reboot with it would be in vain.
-TEST(Plan, AnAmdMachineIsNotToldToAddAParameter) {
+TEST(Plan, AnAmdMachineNeedsNoParameter) {
   TestHost machine;
   machine.tree().remove("sys/class/iommu/dmar0");
   machine.file("proc/cpuinfo", "vendor_id : AuthenticAMD\nflags : fpu svm\n");
@@ -272,7 +272,7 @@ TEST(Plan, ADriverThatDoesNotAnswerBlocks) {
   auto state = read_machine_state(machine.host());
   ASSERT_TRUE(state.ok());
   ASSERT_EQ(state->gpus.at(0).address, at(kGpu));
-  state->gpus[0] = {.address = at(kGpu), .uuid = "", .minor = {}};
+  state->gpus[0] = {.address = at(kGpu), .uuid = {}, .minor = {}};
   state->gpus[0].silent = true;
   const auto plan = plan_passthrough(*state, {.targets = {at(kGpu)}});
   EXPECT_TRUE(plan.blocked());

@@ -22,9 +22,9 @@ bool is_stuck(const Journal& journal, const Step& step, const FunctionMove* move
 Error stuck_in_kernel(const Journal& journal, const Step& step, const FunctionMove& move,
                       const Error& error) {
   return Error(Errc::Timeout,
-               fmt::format("{} is stuck in the kernel: to {} did not return ({}); a reboot is "
-                           "needed unless the process that uses it ends, and until then Gantry "
-                           "leaves this GPU alone",
+               fmt::format("{} is stuck in the kernel: the attempt to {} has not finished ({}); "
+                           "Gantry leaves this GPU "
+                           "alone until its users end or the machine reboots",
                            move.address.sysfs(), describe(journal, step), error.cause()))
       .advise("when its users have ended: gantry vfio recover; otherwise: sudo reboot");
 }
@@ -34,7 +34,7 @@ Status save(const Journal& journal, const Effects& effects) {
 }
 
 // How the way back went. A GPU has arrived if none of its steps failed or was left out.
-struct WayBack {
+struct RollbackResult {
   std::vector<std::string> failures;  // one sentence each
   std::vector<model::PciAddress> left;
 
@@ -46,8 +46,8 @@ struct WayBack {
 
 // Functions that a write is stuck in are left alone: every further write to them would wait for the
 // first.
-WayBack undo_all(StepRunner& runner, Journal& journal, const Effects& effects) {
-  WayBack back;
+RollbackResult undo_all(StepRunner& runner, Journal& journal, const Effects& effects) {
+  RollbackResult back;
   const auto steps = steps_of(journal);
   for (std::size_t k = std::min(journal.step + 1, steps.size()); k-- > 0;) {
     const auto* move = runner.move_of(steps[k]);
@@ -95,7 +95,7 @@ Journal narrowed(const Journal& journal, const std::vector<model::PciAddress>& l
 // The journal stays only for the GPUs that `recover` has something left to do for, so that the
 // others can be used meanwhile. Returns those others.
 std::vector<model::PciAddress> close_journal(Journal& journal, const Effects& effects,
-                                             WayBack& back) {
+                                             RollbackResult& back) {
   std::vector<model::PciAddress> arrived;
   const auto old_path = journal_path(journal);
   if (!back.complete()) {

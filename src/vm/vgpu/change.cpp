@@ -12,16 +12,16 @@
 namespace gantry::vgpu {
 namespace {
 
-// What was found when the change began, and what the command wants of it.
-struct Situation {
+// The state of the host when the change began, and the state that the command wants.
+struct HostState {
   std::vector<VgpuGpu> gpus;
   Intent intent;
   std::optional<Journal> interrupted;
 };
-using Planner = std::function<Result<Plan>(const Situation&)>;
+using Planner = std::function<Result<Plan>(const HostState&)>;
 
-Result<Situation> look(const sys::Host& host) {
-  Situation now;
+Result<HostState> look(const sys::Host& host) {
+  HostState now;
   now.gpus = read_host(host, read_known_types(host));
   GANTRY_TRY(now.intent, read_intent(host));
   GANTRY_TRY(now.interrupted, read_journal(host));
@@ -93,7 +93,7 @@ void append(std::vector<T>& to, const std::vector<T>& more) {
 // The GPUs of an interrupted change that must be mended. A GPU that should have had vGPUs and has
 // no stored one was not touched, or all was put back: the intent is stored before the first step.
 // The vGPUs that it has are not ours, so they stay.
-std::vector<model::PciAddress> half_done_gpus(const Situation& now) {
+std::vector<model::PciAddress> half_done_gpus(const HostState& now) {
   std::vector<model::PciAddress> found;
   if (!now.interrupted) return found;
   const auto stored = now.intent.gpus();
@@ -106,8 +106,8 @@ std::vector<model::PciAddress> half_done_gpus(const Situation& now) {
   return found;
 }
 
-// What an interrupted change leaves to be mended after this plan; nullopt if nothing.
-std::optional<Journal> left_of_journal(const Situation& now, const Plan& plan) {
+// The repair that an interrupted change needs after this plan; nullopt if none.
+std::optional<Journal> left_of_journal(const HostState& now, const Plan& plan) {
   auto gpus = half_done_gpus(now);
   std::erase_if(gpus, [&](const auto& gpu) { return contains_gpu(plan.gpus, gpu); });
   if (gpus.empty()) return std::nullopt;
@@ -172,7 +172,7 @@ class Change {
     return actions_.save(kTypesPath, to_json(types)).in("storing the names of vGPU types");
   }
 
-  Status execute(const Situation& now, const Plan& plan) {
+  Status execute(const HostState& now, const Plan& plan) {
     const auto next = now.intent.with(plan.gpus, plan.result);
     if (plan.steps.empty()) {
       if (next != now.intent) GANTRY_CHECK(store(next));
@@ -198,7 +198,7 @@ class Change {
   }
 
   // The GPUs that another plan has to mend stay in it.
-  Status close_journal(const Situation& now, const Plan& plan) {
+  Status close_journal(const HostState& now, const Plan& plan) {
     if (const auto left = left_of_journal(now, plan))
       return actions_.save(kJournalPath, to_json(*left)).in("closing the journal");
     const bool written = now.interrupted || !plan.steps.empty();
@@ -212,7 +212,7 @@ class Change {
   // Back to what was before. A change that had already been interrupted has no good state to go
   // back to: its journal stays, and the next apply or restore mends it. The code tells the caller
   // how it ended: Internal or Timeout if something is left in between.
-  Error give_up(const Situation& now, const Plan& plan, const Error& cause) {
+  Error give_up(const HostState& now, const Plan& plan, const Error& cause) {
     std::vector<Step> done;
     for (const auto& step : report_.steps) {
       const bool ours = std::find(plan.steps.begin(), plan.steps.end(), step) != plan.steps.end();
@@ -242,7 +242,7 @@ class Change {
 };
 
 // Another command must not build on a change that is half done.
-Status refuse_interrupted(const Situation& now) {
+Status refuse_interrupted(const HostState& now) {
   if (!now.interrupted) return {};
   return Error(Errc::Busy,
                fmt::format("`gantry vgpu {}` was interrupted: its {} step{} may be half "
@@ -252,7 +252,7 @@ Status refuse_interrupted(const Situation& now) {
       .advise("complete it with `sudo gantry vgpu apply --restore`");
 }
 
-Result<Plan> plan_apply(const Situation& now, const std::vector<Wanted>& wanted,
+Result<Plan> plan_apply(const HostState& now, const std::vector<DesiredVgpus>& wanted,
                         const NewUuid& new_uuid) {
   GANTRY_TRY(auto plan, plan_counts(now.gpus, wanted, new_uuid));
   if (!now.interrupted) return plan;
@@ -264,7 +264,7 @@ Result<Plan> plan_apply(const Situation& now, const std::vector<Wanted>& wanted,
   return join(std::move(plan), std::move(rest));
 }
 
-std::vector<model::PciAddress> gpus_to_restore(const Situation& now) {
+std::vector<model::PciAddress> gpus_to_restore(const HostState& now) {
   auto gpus = now.intent.gpus();
   for (const auto& gpu : half_done_gpus(now)) {
     if (!contains_gpu(gpus, gpu)) gpus.push_back(gpu);
@@ -283,9 +283,9 @@ void add_report(ChangeReport one, ChangeReport& all) {
 
 }  // namespace
 
-Result<ChangeReport> apply(const sys::Host& host, const std::vector<Wanted>& wanted,
+Result<ChangeReport> apply(const sys::Host& host, const std::vector<DesiredVgpus>& wanted,
                            const Actions& actions, const ChangeOptions& options) {
-  return Change(host, "apply", actions, options).run([&](const Situation& now) {
+  return Change(host, "apply", actions, options).run([&](const HostState& now) {
     return plan_apply(now, wanted, actions.new_uuid);
   });
 }
@@ -293,7 +293,7 @@ Result<ChangeReport> apply(const sys::Host& host, const std::vector<Wanted>& wan
 Result<ChangeReport> restore(const sys::Host& host, const Actions& actions,
                              const ChangeOptions& options) {
   const auto run = [&](const std::vector<model::PciAddress>& gpus) {
-    return Change(host, "apply --restore", actions, options).run([&](const Situation& now) {
+    return Change(host, "apply --restore", actions, options).run([&](const HostState& now) {
       return plan_exact(now.gpus, gpus, now.intent.vgpus);
     });
   };
@@ -315,7 +315,7 @@ Result<ChangeReport> restore(const sys::Host& host, const Actions& actions,
 
 Result<ChangeReport> create(const sys::Host& host, const Addition& addition, const Actions& actions,
                             const ChangeOptions& options) {
-  return Change(host, "create", actions, options).run([&](const Situation& now) -> Result<Plan> {
+  return Change(host, "create", actions, options).run([&](const HostState& now) -> Result<Plan> {
     GANTRY_CHECK(refuse_interrupted(now));
     return plan_addition(now.gpus, addition, actions.new_uuid);
   });
@@ -323,7 +323,7 @@ Result<ChangeReport> create(const sys::Host& host, const Addition& addition, con
 
 Result<ChangeReport> remove(const sys::Host& host, const std::vector<std::string>& ids,
                             const Actions& actions, const ChangeOptions& options) {
-  return Change(host, "remove", actions, options).run([&](const Situation& now) -> Result<Plan> {
+  return Change(host, "remove", actions, options).run([&](const HostState& now) -> Result<Plan> {
     GANTRY_CHECK(refuse_interrupted(now));
     return plan_removal(now.gpus, ids);
   });

@@ -47,7 +47,7 @@ struct ChangeReport {
 
 // Brings the named GPUs to the wanted counts; leaves the others alone, except that it completes an
 // interrupted change of theirs.
-Result<ChangeReport> apply(const sys::Host& host, const std::vector<Wanted>& wanted,
+Result<ChangeReport> apply(const sys::Host& host, const std::vector<DesiredVgpus>& wanted,
                            const Actions& actions, const ChangeOptions& options = {});
 
 // Creates again all that should exist: after a reboot or an interrupted change. Each GPU by itself,

@@ -168,10 +168,10 @@ Result<const std::vector<ConfigEntry>*> find_set(const VgpuConfig& config, std::
                             : fmt::format("it has {}", fmt::join(names, ", ")));
 }
 
-Result<std::vector<Wanted>> select_set(const VgpuConfig& config, std::string_view name,
-                                       const std::vector<VgpuGpu>& gpus) {
+Result<std::vector<DesiredVgpus>> select_set(const VgpuConfig& config, std::string_view name,
+                                             const std::vector<VgpuGpu>& gpus) {
   GANTRY_TRY(const auto* entries, find_set(config, name));
-  std::vector<Wanted> wanted;
+  std::vector<DesiredVgpus> wanted;
   std::map<unsigned, int> taken;  // index of a GPU -> line of the entry
   for (const auto& entry : *entries) {
     for (const auto index : entry.devices) {

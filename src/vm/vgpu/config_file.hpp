@@ -36,8 +36,8 @@ Result<VgpuConfig> parse_config(std::string_view text, std::string_view file);
 // The vGPUs that the set wants on each GPU. A GPU that no entry names is left alone. NotFound if
 // the set does not exist; Invalid if an entry names a GPU that does not exist, or if two entries
 // name the same GPU.
-Result<std::vector<Wanted>> select_set(const VgpuConfig& config, std::string_view name,
-                                       const std::vector<VgpuGpu>& gpus);
+Result<std::vector<DesiredVgpus>> select_set(const VgpuConfig& config, std::string_view name,
+                                             const std::vector<VgpuGpu>& gpus);
 
 // The set alone, without a machine.
 Result<const std::vector<ConfigEntry>*> find_set(const VgpuConfig& config, std::string_view name);

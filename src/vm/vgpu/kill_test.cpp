@@ -28,9 +28,9 @@ void PrintTo(const KillCase& one, std::ostream* out) {
 class Kill : public ::testing::TestWithParam<KillCase> {
  protected:
   // Two small ones on the first GPU; the second has nothing, not even virtual functions.
-  std::vector<Wanted> first() const { return {{first_gpu(), {{GetParam().small, 2}}}}; }
+  std::vector<DesiredVgpus> first() const { return {{first_gpu(), {{GetParam().small, 2}}}}; }
   // Another size on the first GPU, two sizes on the second, if it can have them.
-  std::vector<Wanted> second() const {
+  std::vector<DesiredVgpus> second() const {
     return {{first_gpu(), {{GetParam().large, 1}}},
             {second_gpu(), is_turing() ? std::map<std::string, unsigned>{{GetParam().large, 2}}
                                        : std::map<std::string, unsigned>{{GetParam().large, 1},
@@ -166,7 +166,7 @@ TEST(KillAgain, StillEndsInAKnownState) {
   for (int at = 1; at <= 12; ++at) {
     VgpuMachine machine("vgpu-t4");
     ASSERT_TRUE(apply(machine.host(), {{first_gpu(), {{"T4-4Q", 2}}}}, machine.actions()).ok());
-    const std::vector<Wanted> wanted{{first_gpu(), {{"T4-8Q", 2}}}};
+    const std::vector<DesiredVgpus> wanted{{first_gpu(), {{"T4-8Q", 2}}}};
     EXPECT_THROW((void)apply(machine.host(), wanted, machine.actions(4, false)), KilledForTest);
     bool ended = false;
     try {

@@ -23,12 +23,12 @@ Step enable_vfs(const VgpuGpu& gpu) {
 
 // Existing vGPUs divided into those that stay and those that go. One in use stays before one that
 // is idle.
-struct Sorted {
+struct VgpuPartition {
   std::vector<const Vgpu*> kept;
   std::vector<const Vgpu*> removed;
 };
 
-Sorted sort_existing(const VgpuGpu& gpu, const std::vector<TypeCount>& wanted) {
+VgpuPartition sort_existing(const VgpuGpu& gpu, const std::vector<TypeCount>& wanted) {
   std::vector<const Vgpu*> all;
   for (const auto& vgpu : gpu.vgpus) all.push_back(&vgpu);
   std::stable_sort(all.begin(), all.end(), [](const Vgpu* a, const Vgpu* b) {
@@ -36,7 +36,7 @@ Sorted sort_existing(const VgpuGpu& gpu, const std::vector<TypeCount>& wanted) {
   });
   std::map<std::string, unsigned> left;
   for (const auto& one : wanted) left[one.type->id] = one.count;
-  Sorted sorted;
+  VgpuPartition sorted;
   for (const auto* vgpu : all) {
     auto& count = left[vgpu->type_id];
     (count > 0 ? sorted.kept : sorted.removed).push_back(vgpu);
@@ -74,8 +74,8 @@ std::vector<model::PciAddress> free_parents(const VgpuGpu& gpu,
 }
 
 // Creates what `wanted` has more than `kept`.
-Status add_creations(const VgpuGpu& gpu, const std::vector<TypeCount>& wanted, const Sorted& sorted,
-                     const NewUuid& new_uuid, Plan& plan) {
+Status add_creations(const VgpuGpu& gpu, const std::vector<TypeCount>& wanted,
+                     const VgpuPartition& sorted, const NewUuid& new_uuid, Plan& plan) {
   auto parents = free_parents(gpu, sorted.kept);
   for (const auto& one : wanted) {
     const auto there = std::count_if(sorted.kept.begin(), sorted.kept.end(), [&](const Vgpu* vgpu) {
@@ -121,7 +121,7 @@ Status plan_gpu(const VgpuGpu& gpu, const std::map<std::string, unsigned>& count
   return add_creations(gpu, wanted, sorted, new_uuid, plan);
 }
 
-bool wants_any(const Wanted& wanted) {
+bool wants_any(const DesiredVgpus& wanted) {
   return std::any_of(wanted.counts.begin(), wanted.counts.end(),
                      [](const auto& one) { return one.second > 0; });
 }
@@ -221,7 +221,7 @@ Status plan_exact_gpu(const VgpuGpu& gpu, std::vector<VgpuSpec> specs, Plan& pla
   return {};
 }
 
-// What is wrong on every GPU is refused before virtual functions are enabled.
+// A request that is wrong on every GPU is refused before virtual functions are enabled.
 Status check_words(const VgpuGpu& gpu, const Addition& addition) {
   if (!parse_type_name(addition.type)) return not_a_type(gpu, addition.type);
   const auto& uuid = addition.uuid;
@@ -289,7 +289,7 @@ std::string describe(const Step& step) {
   return "";
 }
 
-Result<Plan> plan_counts(const std::vector<VgpuGpu>& gpus, const std::vector<Wanted>& wanted,
+Result<Plan> plan_counts(const std::vector<VgpuGpu>& gpus, const std::vector<DesiredVgpus>& wanted,
                          const NewUuid& new_uuid) {
   Plan plan;
   std::vector<const VgpuGpu*> without;
@@ -411,11 +411,6 @@ Plan join(Plan first, Plan second) {
   append(first.result, second.result);
   removals_first(first);
   return first;
-}
-
-bool is_applied(const std::vector<VgpuGpu>& gpus, const std::vector<Wanted>& wanted) {
-  const auto plan = plan_counts(gpus, wanted, [] { return std::string(); });
-  return plan.ok() && plan->steps.empty();
 }
 
 }  // namespace gantry::vgpu

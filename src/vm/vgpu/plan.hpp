@@ -15,10 +15,10 @@
 
 namespace gantry::vgpu {
 
-struct Wanted {
+struct DesiredVgpus {
   model::PciAddress gpu;
   std::map<std::string, unsigned> counts;  // type -> how many; all others are removed
-  bool operator==(const Wanted&) const = default;
+  bool operator==(const DesiredVgpus&) const = default;
 };
 
 // A vGPU as it is stored and created: everything that tells it from the others.
@@ -58,7 +58,7 @@ using NewUuid = std::function<std::string()>;
 // GPU, the type and what is left: NotFound for a type that the GPU does not have, Busy if the
 // vGPUs do not fit or one that must go is in use, Unsupported if the GPU has no vGPUs, Invalid for
 // a combination that no GPU can have.
-Result<Plan> plan_counts(const std::vector<VgpuGpu>& gpus, const std::vector<Wanted>& wanted,
+Result<Plan> plan_counts(const std::vector<VgpuGpu>& gpus, const std::vector<DesiredVgpus>& wanted,
                          const NewUuid& new_uuid);
 
 // Adds `count` vGPUs and removes none. `uuid` is for the only one; "" generates it.
@@ -81,8 +81,5 @@ Result<Plan> plan_exact(const std::vector<VgpuGpu>& gpus,
 
 // One request made of two that are about different GPUs.
 Plan join(Plan first, Plan second);
-
-// Whether the machine has exactly what is wanted.
-bool is_applied(const std::vector<VgpuGpu>& gpus, const std::vector<Wanted>& wanted);
 
 }  // namespace gantry::vgpu

@@ -179,7 +179,7 @@ TEST(Plan, RefusesMixedSizesWithoutAPlaceBesideThoseThatStay) {
   EXPECT_TRUE(made.ok()) << "the second 8 GiB go to 16";
   gpu.vgpus[0].placement = 20;
   EXPECT_THAT(text_of(plan(gpu, {{"A10-4Q", 1}, {"A10-8Q", 2}})),
-              AllOf(HasSubstr("beside the vGPUs that stay"), HasSubstr("remove --all --gpu 0")));
+              AllOf(HasSubstr("the remaining vGPUs occupy"), HasSubstr("remove --all --gpu 0")));
 }
 
 TEST(PlanExact, SaysThatTheFrameworkChanged) {

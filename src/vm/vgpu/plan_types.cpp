@@ -216,8 +216,8 @@ Status check_places(const VgpuGpu& gpu, const std::vector<TypeCount>& wanted,
     sizes.insert(sizes.end(), missing, one.type->framebuffer_mib);
   }
   if (place_mixed(gpu.framebuffer_mib, taken, sizes)) return {};
-  return Error(Errc::Busy, fmt::format("{} has room for these vGPUs, but not at a place that their "
-                                       "sizes may have beside the vGPUs that stay",
+  return Error(Errc::Busy, fmt::format("{} has enough memory for these vGPUs, but the remaining "
+                                       "vGPUs occupy the positions that their sizes need",
                                        gpu.label()))
       .advise(fmt::format("remove its vGPUs first, then apply the set: `gantry vgpu remove --all "
                           "--gpu {}`",

@@ -3,6 +3,7 @@
 
 #include "base/core/text.hpp"
 #include "base/sys/deadline_read.hpp"
+#include "gpu/model/pci_vendor.hpp"
 #include "gpu/procfs/gpus.hpp"
 #include "gpu/procfs/mig.hpp"
 #include "vm/vgpu/holders.hpp"
@@ -17,7 +18,6 @@
 namespace gantry::vgpu {
 namespace {
 
-constexpr std::uint32_t kNvidia = 0x10de;
 constexpr std::size_t kMaxMdevs = 4096;
 constexpr std::chrono::seconds kLockDeadline{2};  // the lock is held for milliseconds otherwise
 
@@ -43,8 +43,8 @@ std::optional<unsigned> group_of(const sys::Host& host, const std::string& direc
 
 bool is_gpu(const sys::Host& host, const std::string& directory) {
   const auto type = number_in(host, directory + "/class").value_or(0) >> 8U;
-  return number_in(host, directory + "/vendor") == kNvidia && (type == 0x0300 || type == 0x0302) &&
-         !host.link(directory + "/physfn").ok();
+  return number_in(host, directory + "/vendor") == model::kNvidiaVendor &&
+         (type == 0x0300 || type == 0x0302) && !host.link(directory + "/physfn").ok();
 }
 
 unsigned bounded(std::optional<std::uint64_t> number, std::size_t limit) {
@@ -60,7 +60,7 @@ void add_driver_facts(const sys::Host& host, std::vector<VgpuGpu>& gpus) {
     const auto& known = entry.information.gpu;
     for (auto& gpu : gpus) {
       if (gpu.address != known.pci) continue;
-      gpu.uuid = known.uuid.text;
+      gpu.uuid = known.uuid;
       if (!known.minor) continue;
       const auto count = procfs::gpu_instances(host, *known.minor).size();
       if (count > 0) gpu.gpu_instances = static_cast<unsigned>(count);
@@ -304,7 +304,7 @@ std::vector<VgpuGpu> read_host(const sys::Host& host, const KnownTypes& known) {
     const auto address = model::PciAddress::parse(name);
     if (!address || gpus.size() == kMaxGpus || !is_gpu(host, pci_directory(*address))) continue;
     VgpuGpu gpu{.address = *address};
-    gpu.vendor = kNvidia;
+    gpu.vendor = model::kNvidiaVendor;
     gpu.device = bounded(number_in(host, pci_directory(*address) + "/device"), 0xffff);
     gpus.push_back(std::move(gpu));
   }

@@ -23,10 +23,10 @@ TEST(ReadHost, FindsMediatedDevicesOnTheGpu) {
   EXPECT_EQ(gpus[0].find_type("T4-4Q")->id, "nvidia-232");
   EXPECT_EQ(gpus[0].find_type("T4-4Q")->available, 4U);
   EXPECT_EQ(gpus[0].find_type("T4-4Q")->max_instances, 4U);
-  EXPECT_THAT(gpus[0].uuid, HasSubstr("GPU-3ce174c0"));
+  EXPECT_THAT(gpus[0].uuid.text, HasSubstr("GPU-3ce174c0"));
   EXPECT_EQ(find_gpu(gpus, "1"), &gpus[1]);
   EXPECT_EQ(find_gpu(gpus, "0000:AF:00.0"), &gpus[1]);
-  EXPECT_EQ(find_gpu(gpus, gpus[1].uuid), &gpus[1]);
+  EXPECT_EQ(find_gpu(gpus, gpus[1].uuid.text), &gpus[1]);
   EXPECT_EQ(find_gpu(gpus, "2"), nullptr);
 }
 

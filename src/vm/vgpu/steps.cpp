@@ -31,7 +31,7 @@ std::string vendor_path(const VgpuSpec& spec) {
   return pci_directory(spec.parent) + "/nvidia/current_vgpu_type";
 }
 
-// What the kernel's answer means; it says only a number.
+// Explains the kernel's answer, which is only a number.
 std::string meaning_of_create(const Error& failed) {
   switch (failed.sys_errno()) {
     case EIO:

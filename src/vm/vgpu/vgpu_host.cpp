@@ -65,9 +65,10 @@ const VgpuGpu* find_gpu(const std::vector<VgpuGpu>& gpus, std::string_view name)
   const auto index = parse_u64(name);
   const auto address = index ? std::nullopt : model::PciAddress::parse(name);
   for (const auto& gpu : gpus) {
-    const bool named = index     ? gpu.index == *index
-                       : address ? gpu.address == *address
-                                 : !gpu.uuid.empty() && to_lower(gpu.uuid) == to_lower(name);
+    const bool named = index ? gpu.index == *index
+                       : address
+                           ? gpu.address == *address
+                           : !gpu.uuid.text.empty() && to_lower(gpu.uuid.text) == to_lower(name);
     if (named) return &gpu;
   }
   return nullptr;

@@ -2,6 +2,7 @@
 // The vGPUs of a machine as plain values, the same for all kernel interfaces.
 #pragma once
 
+#include "gpu/model/inventory.hpp"
 #include "gpu/model/pci_address.hpp"
 #include "vm/vgpu/vgpu_type.hpp"
 
@@ -60,7 +61,7 @@ struct VgpuGpu {
   model::PciAddress address;
   std::uint32_t vendor = 0;
   std::uint32_t device = 0;
-  std::string uuid;  // "" when the driver does not tell it
+  model::GpuUuid uuid;  // empty when the driver does not tell it
   Framework framework = Framework::None;
   std::string problem;  // why there are no vGPUs; "" if there can be
   unsigned total_vfs = 0;

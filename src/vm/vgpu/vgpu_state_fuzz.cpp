@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is read is written and read again as the same value.
+// A state that is read, written and read again is the same value.
 #include "vm/vgpu/state.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -143,8 +143,8 @@ const std::vector<Family>& families() {
   return all;
 }
 
-Taken take_all(const Family& family, std::size_t piece) {
-  Taken taken;
+AllocatedPieces take_all(const Family& family, std::size_t piece) {
+  AllocatedPieces taken;
   while (piece >= family.granule) {
     Piece next;
     next.bytes = piece;
@@ -161,7 +161,7 @@ Taken take_all(const Family& family, std::size_t piece) {
   return taken;
 }
 
-void give_all_back(const Family& family, Taken& taken) {
+void give_all_back(const Family& family, AllocatedPieces& taken) {
   for (const auto& piece : taken.pieces) family.give_back(piece);
   taken.pieces.clear();
 }

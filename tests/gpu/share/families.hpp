@@ -28,11 +28,11 @@ const std::vector<Family>& families();
 
 // Takes pieces of `piece` bytes and, each time one is refused, of half as many, until the family's
 // granule is refused. `error` is the last refusal, `strange` the first one that is not 2.
-struct Taken {
+struct AllocatedPieces {
   std::vector<Piece> pieces;
   std::size_t bytes = 0;
   CUresult error = CUDA_SUCCESS;
   CUresult strange = CUDA_SUCCESS;
 };
-Taken take_all(const Family& family, std::size_t piece);
-void give_all_back(const Family& family, Taken& taken);
+AllocatedPieces take_all(const Family& family, std::size_t piece);
+void give_all_back(const Family& family, AllocatedPieces& taken);

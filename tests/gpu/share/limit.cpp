@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// limit FAMILY...: how much of each family the driver gives, in one process one after the other. A
-// line for each while it is held; a line on standard input gives it back. Twice each: what was
-// given back must be there again.
+// limit FAMILY...: for each way to allocate: allocates until refused, prints one line, and frees
+// after a line on standard input. Does it twice to check that all memory came back.
 #include "families.hpp"
 #include "said.hpp"
 

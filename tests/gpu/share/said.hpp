@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the programs of this directory have in common: they answer in lines of JSON, and a line on
-// their standard input lets them go on.
+// Shared by these programs: they print lines of JSON and continue after a line on standard input.
 #pragma once
 
 #include <execinfo.h>

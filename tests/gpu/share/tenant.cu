@@ -22,7 +22,7 @@
 
 namespace {
 
-constexpr int kMost = 1 << 20;  // kernels of one command
+constexpr int kMaxKernels = 1 << 20;  // kernels of one command
 constexpr double kBinMs = 10;
 constexpr int kBlocks = 264;  // two for each SM of an H200: the whole GPU
 constexpr int kThreads = 256;
@@ -48,7 +48,7 @@ __global__ void work(int rounds, unsigned long long* ended, unsigned* next, floa
   if (a + b == 12345.0f) *never = a;
   if (ended != nullptr && blockIdx.x == 0 && threadIdx.x == 0) {
     const unsigned mine = atomicAdd(next, 1u);
-    if (mine < kMost) ended[mine] = clock_ns();
+    if (mine < kMaxKernels) ended[mine] = clock_ns();
   }
 }
 
@@ -64,7 +64,7 @@ struct Tenant {
 
   Tenant() {
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    MUST(cudaHostAlloc(reinterpret_cast<void**>(&ended), (kMost + 1) * sizeof *ended,
+    MUST(cudaHostAlloc(reinterpret_cast<void**>(&ended), (kMaxKernels + 1) * sizeof *ended,
                        cudaHostAllocMapped));
     MUST(cudaMalloc(&next, sizeof *next));
     work<<<kBlocks, kThreads, 0, stream>>>(1, nullptr, nullptr, nullptr);
@@ -76,12 +76,12 @@ struct Tenant {
     double best = 1e300;
     for (int i = 0; i < 20; ++i) {
       const double before = unix_ms();
-      tell_clock<<<1, 1, 0, stream>>>(ended + kMost);
+      tell_clock<<<1, 1, 0, stream>>>(ended + kMaxKernels);
       MUST(cudaStreamSynchronize(stream));
       const double after = unix_ms();
       if (after - before >= best) continue;
       best = after - before;
-      clock_offset_ms = (before + after) / 2 - static_cast<double>(ended[kMost]) / 1e6;
+      clock_offset_ms = (before + after) / 2 - static_cast<double>(ended[kMaxKernels]) / 1e6;
     }
   }
 
@@ -92,7 +92,7 @@ struct Tenant {
 
   void begin() {
     set_clock();
-    memset(ended, 0, kMost * sizeof *ended);
+    memset(ended, 0, kMaxKernels * sizeof *ended);
     MUST(cudaMemsetAsync(next, 0, sizeof *next, stream));
     MUST(cudaStreamSynchronize(stream));
   }
@@ -103,13 +103,13 @@ struct Tenant {
     MUST(cudaMemcpyAsync(&ran, next, sizeof ran, cudaMemcpyDeviceToHost, stream));
     MUST(cudaStreamSynchronize(stream));
     std::vector<int> bins(static_cast<std::size_t>(seconds * 1000 / kBinMs), 0);
-    for (unsigned i = 0; i < std::min<unsigned>(ran, kMost); ++i) {
+    for (unsigned i = 0; i < std::min<unsigned>(ran, kMaxKernels); ++i) {
       const double when = static_cast<double>(ended[i]) / 1e6 + clock_offset_ms - at;
       const auto bin = static_cast<long>(std::floor(when / kBinMs));
       if (bin >= 0 && bin < static_cast<long>(bins.size())) ++bins[static_cast<std::size_t>(bin)];
     }
     std::vector<double> times;
-    for (unsigned i = 0; i < std::min<unsigned>(ran, kMost); ++i)
+    for (unsigned i = 0; i < std::min<unsigned>(ran, kMaxKernels); ++i)
       times.push_back(static_cast<double>(ended[i]) / 1e6 + clock_offset_ms - at);
     std::sort(times.begin(), times.end());
     printf("{\"bin_ms\": %.0f, \"ran\": %u, \"gaps\": [", kBinMs, ran);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ways NAME...: the memory that a GPU has, asked through each library that dlopen finds by these
-// names ("noload:" before one: only what is there already), by dlsym and by cuGetProcAddress of
-// both kinds for every CUDA version. A program is fenced when all of them say the same.
+// names ("noload:" before one: only if it is loaded already), by dlsym and by cuGetProcAddress of
+// both kinds for every CUDA version. The fence holds if all answers are equal.
 #include "said.hpp"
 
 #include <dlfcn.h>
@@ -43,7 +43,7 @@ void ask(const char* name, const char* file, void* library) {
       total = nullptr;
       ask2("cuDeviceTotalMem", &total, version, flags, nullptr);
       tell(name, file, "v2", version, total);
-      // What a runtime does: it asks for the question itself, and then through that.
+      // As a runtime does: gets cuGetProcAddress, then uses it for the lookup.
       void* again = nullptr;
       ask2("cuGetProcAddress", &again, version, flags, nullptr);
       total = nullptr;

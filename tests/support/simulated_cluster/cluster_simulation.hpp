@@ -95,7 +95,7 @@ class ClusterSimulation {
     std::vector<Card> cards;
     bool touched = false;
   };
-  struct Team {
+  struct NamespaceState {
     std::string name_space;
     placement::Quota quota;
     placement::Quota observed;
@@ -152,7 +152,7 @@ class ClusterSimulation {
   void touch_team(Index team);
   Status check_touched();
   Status check_node(const Node& node);
-  Status check_team(const Team& team) const;
+  Status check_team(const NamespaceState& team) const;
   Status check_equal();  // all amounts must be equal
 
   // ---- the scheduler
@@ -162,7 +162,7 @@ class ClusterSimulation {
   Status list();  // lists everything again, as after a start or a broken watch
   void apply_event(const Event& event);
   void set_node(Node& node);
-  void set_quota(Team& team);
+  void set_quota(NamespaceState& team);
   void set_pod(Pod& pod);
   void remove_pod(Index number);
   void release(Pod& pod);
@@ -175,7 +175,7 @@ class ClusterSimulation {
   SimulationCounts counts_;
   std::vector<Node> nodes_;
   std::vector<std::string_view> names_;  // of nodes_, contiguous for requests
-  std::vector<Team> teams_;
+  std::vector<NamespaceState> teams_;
   std::vector<std::unique_ptr<Pod>> pods_;  // all pods, including former ones
   std::vector<Index> existing_;             // pods in the API, to pick one at random
   std::deque<Event> events_;

@@ -98,7 +98,7 @@ Status ClusterSimulation::check_node(const Node& node) {
   return {};
 }
 
-Status ClusterSimulation::check_team(const Team& team) const {
+Status ClusterSimulation::check_team(const NamespaceState& team) const {
   const auto believed = cluster_.used(team.name_space);
   const auto& [actual, counted] = team.totals;
   if (believed.mib == counted.mib && believed.cores == counted.cores && counted.covers(actual))

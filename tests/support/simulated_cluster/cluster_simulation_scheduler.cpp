@@ -19,7 +19,7 @@ void ClusterSimulation::set_node(Node& node) {
   if (options_.log) write({.kind = placement::LogEntry::Kind::Node, .facts = node.facts});
 }
 
-void ClusterSimulation::set_quota(Team& team) {
+void ClusterSimulation::set_quota(NamespaceState& team) {
   if (!options_.quotas) return;
   team.observed = team.quota;
   cluster_.set_quota(team.name_space, team.quota);

@@ -60,7 +60,7 @@ TEST(ContainerProcess, IsGoneWithItsProcess) {
   EXPECT_FALSE(process->enter_mounts().ok());
 }
 
-TEST(ContainerProcess, ANumberThatNobodyHasIsSaid) {
+TEST(ContainerProcess, AnUnusedNumberIsReported) {
   const auto nobody = ContainerProcess::open(0x3fffffff);
   ASSERT_FALSE(nobody.ok());
   EXPECT_EQ(nobody.error().code(), Errc::NotFound);

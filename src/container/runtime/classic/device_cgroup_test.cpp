@@ -48,7 +48,7 @@ TEST(DeviceCgroup, V2BesideV1HierarchiesWithoutDevices) {
             (CgroupLocation{CgroupVersion::V2, "/sys/fs/cgroup/unified/b"}));
 }
 
-TEST(DeviceCgroup, V2WhereNobodyMountedTheControllerOfV1) {
+TEST(DeviceCgroup, V2WhereTheControllerOfV1IsNotMounted) {
   const CgroupLocation v2{CgroupVersion::V2, "/sys/fs/cgroup/docker/71ab"};
   EXPECT_EQ(found("8:devices:/\n0::/docker/71ab\n", kPure), v2);
   EXPECT_EQ(found("8:devices:/user.slice\n0::/docker/71ab\n", kPure), v2);

@@ -87,9 +87,10 @@ bool begins_with(std::span<const bpf_insn> code, std::span<const bpf_insn> front
 Result<std::vector<bpf_insn>> allow_first(std::span<const DeviceRule> rules,
                                           std::span<const bpf_insn> before) {
   GANTRY_CHECK(can_be_loaded_again(before));
-  constexpr auto kMost = static_cast<std::uint32_t>(std::numeric_limits<std::int32_t>::max());
+  constexpr auto kMaxDeviceNumber =
+      static_cast<std::uint32_t>(std::numeric_limits<std::int32_t>::max());
   const bool sane = std::all_of(rules.begin(), rules.end(), [](const DeviceRule& rule) {
-    return rule.major <= kMost && rule.minor <= kMost;
+    return rule.major <= kMaxDeviceNumber && rule.minor <= kMaxDeviceNumber;
   });
   if (rules.size() > kMaxDeviceRules || !sane) {
     return Error(Errc::Invalid, fmt::format("{} device rules; at most {} with 31-bit numbers are "

@@ -92,7 +92,7 @@ TEST_F(CdiHookTest, TheStateMustBeOne) {
   EXPECT_EQ(run({"create-symlinks", "--container-spec", "relative", "--link", "a::/b"}), 1);
 }
 
-TEST_F(CdiHookTest, TheRootOfTheStateIsBelievedBeforeTheConfiguration) {
+TEST_F(CdiHookTest, TheRootOfTheStateWinsOverTheConfiguration) {
   tree_.directory("other");
   state(tree_.path("other"));
   ASSERT_EQ(run({"create-symlinks", "--link", "target::/link"}), 0) << said_;

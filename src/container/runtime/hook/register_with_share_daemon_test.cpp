@@ -80,7 +80,7 @@ TEST_F(RegisterTest, ADaemonThatStaysAwayIsNotCalledAMissingShare) {
                     HasSubstr("start the container again"), Not(HasSubstr("no longer exists"))));
 }
 
-TEST_F(RegisterTest, WhatTheDaemonSaysIsBelieved) {
+TEST_F(RegisterTest, TheAnswerOfTheDaemonIsUsed) {
   tree_.file("run/gantry/shares/blue/share.json", "{}");
   const auto daemon = answer_after(0ms, "{\"ok\":false,\"error\":\"there is no share blue\"}\n");
   const auto status = register_share(10s);

@@ -87,7 +87,7 @@ TEST_F(MachineAtStart, ADriverDirectoryOfAnotherDriverIsNotUsed) {
   EXPECT_THAT(machine.error().text(), HasSubstr("refused"));
 }
 
-TEST_F(MachineAtStart, WithoutADriverNobodyIsAsked) {
+TEST_F(MachineAtStart, WithoutADriverNvmlIsNotAsked) {
   ready_.tree().remove("proc/driver/nvidia/version");
   const auto machine = open();
   ASSERT_FALSE(machine.ok());
@@ -96,7 +96,7 @@ TEST_F(MachineAtStart, WithoutADriverNobodyIsAsked) {
   EXPECT_EQ(refreshes_, 0);
 }
 
-TEST_F(MachineAtStart, AnInventoryThatOthersMayChangeIsMadeAnew) {
+TEST_F(MachineAtStart, AnInventoryThatOthersMayChangeIsReplaced) {
   const auto file = ready_.tree().path("run/gantry/inventory.json");
   ASSERT_EQ(::chmod(file.c_str(), 0666), 0);
   on_refresh_ = [&] { ::chmod(file.c_str(), 0644); };

@@ -226,7 +226,7 @@ TEST_F(FenceNvml, WhenTheDaemonIsGoneTheLastKnownShareStands) {
   EXPECT_EQ(now.used, kGiB);
 }
 
-TEST_F(FenceNvml, AShareThatNobodySpeaksForIsNotTheCard) {
+TEST_F(FenceNvml, AShareWithoutADaemonIsNotTheCard) {
   host_.start();
   host_.stop();
   nvmlMemory_t old_form{};

@@ -88,9 +88,9 @@ const FenceUsageRow& Share::row(uint32_t slot) const {
 }
 
 uint32_t Share::slots() const {
-  constexpr uint32_t kMost = FENCE_MAX_PROCESSES;
+  constexpr uint32_t kMaxSlots = FENCE_MAX_PROCESSES;
   const uint32_t in_use = load(limits_->slots_in_use);
-  return in_use < kMost ? in_use : kMost;
+  return in_use < kMaxSlots ? in_use : kMaxSlots;
 }
 
 // The estimated memory of the contexts that the overhead does not include yet.

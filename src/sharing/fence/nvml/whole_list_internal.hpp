@@ -32,7 +32,7 @@ class DriverList {
         if (result != NVML_SUCCESS || size_ > room_) size_ = 0;
         return result;
       }
-      if (size_ > kMost) break;
+      if (size_ > kMaxListLength) break;
       wanted = (size_ > room_ ? size_ : room_) + kRoom;
     }
     size_ = 0;
@@ -44,7 +44,7 @@ class DriverList {
 
  private:
   static constexpr unsigned int kRoom = 128;
-  static constexpr unsigned int kMost = 1U << 16U;
+  static constexpr unsigned int kMaxListLength = 1U << 16U;
   static constexpr int kTries = 8;
 
   bool make_room(unsigned int count) {

@@ -14,14 +14,14 @@
 
 namespace gantry::test {
 
-class QuietWitness {
+class LoadMonitor {
  public:
-  QuietWitness() : thread_([this] { watch(); }) {}
-  ~QuietWitness() { end(); }
-  QuietWitness(const QuietWitness&) = delete;
-  QuietWitness& operator=(const QuietWitness&) = delete;
+  LoadMonitor() : thread_([this] { watch(); }) {}
+  ~LoadMonitor() { end(); }
+  LoadMonitor(const LoadMonitor&) = delete;
+  LoadMonitor& operator=(const LoadMonitor&) = delete;
 
-  // Whether the machine was quiet since the witness was made. It does not look any further.
+  // Whether the machine was quiet since the monitor was made. It does not look any further.
   bool was_quiet() {
     end();
     const auto passed = Clock::now() - begun_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharing/daemon/life_sign.hpp"
+#include "sharing/daemon/heartbeat.hpp"
 
 #include "base/core/text.hpp"
 #include "sharing/daemon/client.hpp"
@@ -20,16 +20,16 @@ constexpr std::size_t kLifeSignBytes = 128;
 }  // namespace
 
 // Written at once and with a fixed width, so that no reader sees a part of it.
-void write_life_sign(int lock, const ProcessRef& self) {
+void write_heartbeat(int lock, const ProcessRef& self) {
   const auto text = fmt::format("{:<10} {:<20} {:<20}\n", self.pid, self.started, monotonic_ns());
   (void)!::pwrite(lock, text.data(), text.size(), 0);
 }
 
-void erase_life_sign(int lock) {
+void erase_heartbeat(int lock) {
   (void)!::ftruncate(lock, 0);
 }
 
-std::optional<LifeSign> read_life_sign(const sys::Host& host) {
+std::optional<Heartbeat> read_heartbeat(const sys::Host& host) {
   const sys::UniqueFd file(
       ::open(host.outside(kLockFile).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   std::array<char, kLifeSignBytes> bytes{};
@@ -41,8 +41,8 @@ std::optional<LifeSign> read_life_sign(const sys::Host& host) {
     if (const auto value = parse_u64(trim(word))) values.push_back(*value);
   }
   if (values.size() != 3 || values[0] == 0 || values[0] > INT32_MAX) return std::nullopt;
-  return LifeSign{.process = {static_cast<pid_t>(values[0]), values[1]},
-                  .at = std::chrono::nanoseconds(values[2])};
+  return Heartbeat{.process = {static_cast<pid_t>(values[0]), values[1]},
+                   .at = std::chrono::nanoseconds(values[2])};
 }
 
 std::string describe_hang(pid_t pid) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The share daemon's life sign, in its lock file: which process it is, and when it was last seen to
+// The share daemon's heartbeat, in its lock file: which process it is, and when it was last seen to
 // work. So other programs can tell a daemon that hangs from one that is gone, without asking it.
 #pragma once
 
@@ -12,17 +12,17 @@
 
 namespace gantry::daemon {
 
-struct LifeSign {
+struct Heartbeat {
   ProcessRef process;
   std::chrono::nanoseconds at{0};  // CLOCK_MONOTONIC
 };
 
 // `lock`: the open lock file of this process.
-void write_life_sign(int lock, const ProcessRef& self);
+void write_heartbeat(int lock, const ProcessRef& self);
 // The daemon ends on purpose: no program needs to start it again.
-void erase_life_sign(int lock);
+void erase_heartbeat(int lock);
 // nullopt if no daemon has run here, or the last one ended on purpose.
-std::optional<LifeSign> read_life_sign(const sys::Host& host);
+std::optional<Heartbeat> read_heartbeat(const sys::Host& host);
 
 // A process that should be working and is not scheduled: "is stopped", "hangs". For error messages.
 std::string describe_hang(pid_t pid);
