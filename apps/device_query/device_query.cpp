@@ -13,6 +13,25 @@ namespace {
 
 constexpr const char* kName = "gantry-device-query";
 
+// What each sample prints after its name, and in front of each pair of GPUs.
+struct SampleText {
+  const char* title;
+  const char* peer;
+};
+constexpr SampleText kDriverApi{
+    .title = "CUDA Device Query (Driver API) statically linked version \n",
+    .peer = "Peer-to-Peer (P2P) access"};
+constexpr SampleText kRuntimeApi{
+    .title = " CUDA Device Query (Driver API) without the CUDA runtime\n\n", .peer = "Peer access"};
+
+Sample sample_of(const std::string& name) {
+  return name == "deviceQuery" ? Sample::DeviceQuery : Sample::DeviceQueryDrv;
+}
+
+const SampleText& text_for(Sample sample) {
+  return sample == Sample::DeviceQuery ? kRuntimeApi : kDriverApi;
+}
+
 Result<Report> read_device(const Cuda& cuda, int ordinal) {
   Report report;
   GANTRY_CHECK(cuda.check(cuda.cuDeviceGet(&report.device, ordinal), "cuDeviceGet"));
@@ -40,20 +59,28 @@ Result<Report> read_device(const Cuda& cuda, int ordinal) {
   return report;
 }
 
-void print_peers(const Cuda& cuda, const std::vector<Report>& reports, std::FILE* out) {
+void print_peers(const Cuda& cuda, const std::vector<Report>& reports, Sample sample,
+                 std::FILE* out) {
   for (const Report& from : reports) {
     for (const Report& to : reports) {
       int access = 0;
       if (&from == &to ||
           cuda.cuDeviceCanAccessPeer(&access, from.device, to.device) != CUDA_SUCCESS)
         continue;
-      fmt::print(out, "> Peer-to-Peer (P2P) access from {} (GPU{}) -> {} (GPU{}) : {}\n", from.name,
+      fmt::print(out, "> {} from {} (GPU{}) -> {} (GPU{}) : {}\n", text_for(sample).peer, from.name,
                  from.ordinal, to.name, to.ordinal, access != 0 ? "Yes" : "No");
     }
   }
 }
 
-Status run(const Options& options, std::FILE* out) {
+void print_summary(const std::vector<Report>& reports, std::FILE* out) {
+  fmt::print(out,
+             "\ndeviceQuery, CUDA Driver = libcuda, CUDA Driver Version = {}, "
+             "CUDA Runtime Version = none, NumDevs = {}\n",
+             version_text(reports.front().driver_version), reports.size());
+}
+
+Status run(const Options& options, Sample sample, std::FILE* out) {
   GANTRY_TRY(const Cuda cuda, open_cuda(options.library));
   GANTRY_CHECK(cuda.check(cuda.cuInit(0), "cuInit"));
   int count = 0;
@@ -63,10 +90,11 @@ Status run(const Options& options, std::FILE* out) {
   std::vector<Report> reports;
   for (int i = 0; i < count; ++i) {
     GANTRY_TRY(Report report, read_device(cuda, i));
-    print_report(report, out);
+    print_report(report, sample, out);
     reports.push_back(std::move(report));
   }
-  if (count > 1) print_peers(cuda, reports, out);
+  if (count > 1) print_peers(cuda, reports, sample, out);
+  if (sample == Sample::DeviceQuery) print_summary(reports, out);
   return {};
 }
 
@@ -74,9 +102,9 @@ Status run(const Options& options, std::FILE* out) {
 
 int device_query(const Options& options, std::FILE* out, std::FILE* err) {
   const std::string name = options.called.empty() ? kName : options.called;
-  fmt::print(out, "{} Starting...\n\nCUDA Device Query (Driver API) statically linked version \n",
-             name);
-  const Status status = run(options, out);
+  const Sample sample = sample_of(name);
+  fmt::print(out, "{} Starting...\n\n{}", name, text_for(sample).title);
+  const Status status = run(options, sample, out);
   fmt::print(out, "Result = {}\n", status.ok() ? "PASS" : "FAIL");
   std::fflush(out);
   if (status.ok()) return 0;

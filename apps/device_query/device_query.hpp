@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints what CUDA reports about every device, in the layout of NVIDIA's deviceQuery sample.
+// Prints what CUDA reports about every device, with the lines of NVIDIA's sample deviceQueryDrv, or
+// of deviceQuery if the program is called by that name.
 #pragma once
 
 #include "workload/cuda.hpp"

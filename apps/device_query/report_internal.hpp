@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
@@ -24,6 +25,11 @@ struct Report {
   int operator[](CUdevice_attribute which) const { return value[static_cast<std::size_t>(which)]; }
 };
 
-void print_report(const Report& report, std::FILE* out);
+// NVIDIA's samples whose lines we print. deviceQuery asks the CUDA runtime, which we do not
+// contain; where it shows the runtime's version, we say that there is none.
+enum class Sample : std::uint8_t { DeviceQueryDrv, DeviceQuery };
+
+std::string version_text(int version);  // "13.0"
+void print_report(const Report& report, Sample sample, std::FILE* out);
 
 }  // namespace gantry::workload

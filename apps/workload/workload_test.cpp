@@ -23,6 +23,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -140,6 +141,51 @@ TEST(DeviceQuery, ReportsTheSimulatedH200AsTheRealOne) {
   EXPECT_EQ(result.out, expected.str());
   EXPECT_EQ(result.err, "");
   EXPECT_EQ(result.status, 0);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The recorded output of the sample, without the command before it and the status after it.
+std::vector<std::string> recorded_device_query() {
+  std::ifstream file(test::source_dir() + "/docs/measured/h200/sample-deviceQuery.txt");
+  std::ostringstream text;
+  text << file.rdbuf();
+  auto lines = lines_of(text.str());
+  if (lines.size() < 2) return {};
+  return {lines.begin() + 1, lines.end() - 1};
+}
+
+TEST(DeviceQuery, ByTheSamplesNameDiffersFromItOnlyWhereTheRuntimeIsNamed) {
+  const test::Machine machine("h200");
+  const Outcome result =
+      run(device_query, {.called = "deviceQuery", .library = machine.cuda_library()});
+  EXPECT_EQ(result.status, 0);
+  const auto ours = lines_of(result.out);
+  const auto theirs = recorded_device_query();
+  ASSERT_EQ(ours.size(), theirs.size());
+  std::vector<std::string> differing;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    if (ours[i] != theirs[i]) differing.push_back(ours[i]);
+  }
+  EXPECT_THAT(differing,
+              ElementsAre(" CUDA Device Query (Driver API) without the CUDA runtime",
+                          "  CUDA Driver Version / Runtime Version          13.0 / none",
+                          "deviceQuery, CUDA Driver = libcuda, CUDA Driver Version = 13.0, CUDA "
+                          "Runtime Version = none, NumDevs = 1"));
+}
+
+TEST(DeviceQuery, ByTheSamplesNameShowsWhoReachesWhom) {
+  const test::Machine machine("h200x8");
+  const Outcome result =
+      run(device_query, {.called = "deviceQuery", .library = machine.cuda_library()});
+  EXPECT_THAT(result.out,
+              HasSubstr("> Peer access from NVIDIA H200 (GPU0) -> NVIDIA H200 (GPU7) : Yes\n"));
+  EXPECT_THAT(result.out, HasSubstr(", NumDevs = 8\nResult = PASS\n"));
 }
 
 TEST(DeviceQuery, CountsCoresOfTheSeedsCards) {

@@ -16,6 +16,9 @@ sys.path[:0] = [str(TOP / "tools"), str(PICTURES)]
 import boxes_svg  # noqa: E402
 import plots  # noqa: E402
 
+FIGURES = ("000 gpu_on_linux", "000 gpu_on_container", "000 gpu_on_esx_passthrough", "000 gpu_on_esx_vgpu", "000 gpu_on_kubernetes", "000 nvidia1",
+           "000 nvidia2", "002 nvidia-docker-arch", "002 oci-spec", "002 container-lifecycle", "002 k8s-device-plugin", "002 k8s-device-schedule",
+           "002 ali-gpu-share", "002 Vfio-device-assignment-common", "002 Vfio-device-assignment-viommu")  # of the notes, in their order
 SMALL = "title A box\nabout One box.\nbox one 0 0 8 2 | one\n"
 
 
@@ -43,6 +46,12 @@ class Pictures(unittest.TestCase):
         for name in diagrams():
             self.assertIn(f"]({name}.svg)", listed)
             self.assertRegex(pages, rf"!\[[^]]+\]\([./]*pictures/{name}\.svg\)")
+
+    def test_the_table_has_every_figure_of_the_notes(self) -> None:
+        rows = re.findall(r"^\| (\d{3}) \| ([\w-]+)[^|]* \| ([^|]*) \|", (PICTURES / "README.md").read_text(), re.M)
+        self.assertEqual(tuple(f"{seed} {figure}" for seed, figure, _ in rows), FIGURES)
+        for seed, figure, drawing in rows:
+            self.assertRegex(drawing, r"\[[\w-]+\]\([\w-]+\.svg\)|not yet: ", figure)
 
     def test_links_of_their_page_lead_somewhere(self) -> None:
         for link in re.findall(r"\]\(([^)#]+)\)", (PICTURES / "README.md").read_text()):

@@ -27,8 +27,8 @@ class Step:
     fails: bool = False
     expected: str | None = None
 
-    def commands(self) -> int:
-        return count_commands(self.script)
+    def commands(self) -> list[str]:
+        return commands_of(self.script)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,32 +45,46 @@ class Count:
 
 
 @dataclasses.dataclass
+class NotRun:
+    """An entry of the list under "Not run": commands with one reason."""
+    commands: list[str]
+    lines: list[str]  # as the page has them
+
+
+@dataclasses.dataclass
 class Page:
     path: pathlib.Path
     steps: list[Step]
-    listed: int
+    not_run: list[NotRun]
     said: Count  # what the page says of itself
     cluster: str = ""  # the machine below the cluster that the page is about; "": it is about machines alone
     host: str = ""  # the description of the virtual machine host that the page is about
     scheduler: str = ""  # the configuration of its kube-scheduler; "": none
 
     def count(self) -> Count:
-        return Count(sum(s.commands() for s in self.steps), sum(s.expected is not None for s in self.steps), self.listed)
+        return Count(sum(len(s.commands()) for s in self.steps), sum(s.expected is not None for s in self.steps),
+                     sum(len(entry.commands) for entry in self.not_run))
+
+    def run(self) -> list[str]:
+        """Every command that walking.walk runs."""
+        return [command for step in self.steps for command in step.commands()]
 
 
-def count_commands(script: str) -> int:
-    """One for each line that begins a command: not comments, continuations, indented lines or here-documents."""
-    count, end, continued = 0, None, False
+def commands_of(script: str) -> list[str]:
+    """One for each line that begins a command: not comments, indented lines or here-documents. Continuations belong to their command."""
+    commands, end, continued = [], None, False
     for line in script.splitlines():
         if end is not None:
             end = None if line == end else end
             continue
-        begins = bool(line) and not line[0].isspace() and line[0] != "#" and not continued
-        count += begins
-        continued = line.endswith("\\")
+        if continued:
+            commands[-1] += line.removesuffix("\\")
+        elif line and not line[0].isspace() and line[0] != "#":
+            commands.append(line.removesuffix("\\"))
+        continued = line.endswith("\\") and bool(commands)
         found = HERE_DOCUMENT.search(line)
         end = found.group(1) if found else None
-    return count
+    return commands
 
 
 def matches(expected: str, actual: str) -> bool:
@@ -86,7 +100,8 @@ class Reader:
     def __init__(self, path: pathlib.Path) -> None:
         self.path, self.lines, self.at = path, path.read_text().splitlines(), 0
         self.steps: list[Step] = []
-        self.listed, self.said, self.in_list, self.cluster, self.host, self.scheduler = 0, None, False, "", "", ""
+        self.not_run: list[NotRun] = []
+        self.said, self.in_list, self.cluster, self.host, self.scheduler = None, False, "", "", ""
 
     def error(self, text: str) -> BadPage:
         return BadPage(f"{self.path}:{self.at}: {text}")
@@ -103,7 +118,7 @@ class Reader:
             raise self.error("the line `Count: N commands run, M compared, K listed with a reason.` is missing")
         if bool(self.cluster) + bool(self.host) + any(step.machine for step in self.steps) > 1:
             raise self.error("a page is about machines, about a cluster or about a virtual machine host")
-        return Page(self.path, self.steps, self.listed, self.said, self.cluster, self.host, self.scheduler)
+        return Page(self.path, self.steps, self.not_run, self.said, self.cluster, self.host, self.scheduler)
 
     def sentence(self, line: str) -> None:
         if line.startswith("#"):
@@ -121,7 +136,9 @@ class Reader:
         elif self.in_list and line.startswith("- "):
             if not re.match(r"- `[^`]+`(, `[^`]+`)*: .", line):
                 raise self.error("an entry of the list is `COMMAND`: reason")
-            self.listed += line.split("`: ")[0].count("`, `") + 1
+            self.not_run.append(NotRun(line.removeprefix("- `").split("`: ")[0].split("`, `"), [line]))
+        elif self.in_list and line.startswith("  ") and self.not_run:
+            self.not_run[-1].lines.append(line)
 
     def block(self, kind: str) -> None:
         begin, text = self.at, []

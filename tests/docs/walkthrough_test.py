@@ -5,7 +5,7 @@ import pathlib
 import tempfile
 import unittest
 
-from walkthrough import BadPage, Count, count_commands, matches, read_page
+from walkthrough import BadPage, Count, commands_of, matches, read_page
 
 PAGE = """# A page
 Machine: `k80`
@@ -73,9 +73,14 @@ class Walkthrough(unittest.TestCase):
         with self.assertRaises(BadPage):
             page(PAGE + "Host: `tests/vm/host.yaml`\n")
 
-    def test_commands_are_counted_where_they_begin(self):
-        self.assertEqual(count_commands("# a remark\none \\\n  --flag\ntwo | three\n"), 2)
-        self.assertEqual(count_commands("cat > file <<'END'\nnot one\nEND\ntwo\n"), 2)
+    def test_a_command_begins_a_line_and_has_its_continuations(self):
+        self.assertEqual(commands_of("# a remark\none \\\n  --flag\ntwo | three\n"), ["one   --flag", "two | three"])
+        self.assertEqual(commands_of("cat > file <<'END'\nnot one\nEND\ntwo\n"), ["cat > file <<'END'", "two"])
+
+    def test_an_entry_of_the_list_has_its_commands_and_its_lines(self):
+        read = page(PAGE.replace("no network.", "no\n  network."))
+        self.assertEqual([entry.commands for entry in read.not_run], [["zypper ref", "zypper in x"], ["kubectl get pods"]])
+        self.assertEqual(read.not_run[0].lines, ["- `zypper ref`, `zypper in x`: no", "  network."])
 
     def test_dots_stand_for_anything(self):
         self.assertTrue(matches("a\n...\nd\n", "a\nb\nc\nd\n"))

@@ -14,7 +14,10 @@ from containers import Bundles, without_driver
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SAMPLES = ROOT / "build/samples"
 SOURCES = {"vectorAdd": "vectorAdd.cu", "deviceQuery": "deviceQuery.cpp", "deviceQueryDrv": "deviceQueryDrv.cpp"}
-OURS = {"vectorAdd": "gantry-vector-add", "deviceQueryDrv": "gantry-device-query"}
+# gantry-device-query prints the lines of the sample by whose name it is called.
+OURS = {"vectorAdd": "gantry-vector-add", "deviceQuery": "deviceQuery", "deviceQueryDrv": "gantry-device-query"}
+# Where deviceQuery names the CUDA runtime, which our program does not contain.
+RUNTIME = re.compile(r"CUDA Device Query \(|Runtime Version")
 
 
 def compiler() -> str | None:
@@ -70,4 +73,5 @@ def one_sample(lane, bundles: Bundles, root: pathlib.Path, name: str, keep) -> N
         printed = subprocess.run([bundles.build / "bin" / ours], capture_output=True, text=True, timeout=60).stdout.replace(ours, name)
         rows = differences(printed, on_host.stdout)
         keep(f"sample-{name}-differences.txt", subprocess.CompletedProcess([ours, "beside", name], 0, "\n".join(rows) + "\n", ""))
-        lane.check(f"{ours} prints the lines of {name}", not rows, "\n".join(rows))
+        others = [row for row in rows if name != "deviceQuery" or not RUNTIME.search(row)]
+        lane.check(f"our {ours} prints the lines of {name}", not others, "\n".join(rows))

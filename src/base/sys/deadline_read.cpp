@@ -156,12 +156,12 @@ bool is_plain_file(int fd) {
          system.f_type != SYSFS_MAGIC && system.f_type != PROC_SUPER_MAGIC;
 }
 
-Result<std::string> read_here(const FileName& file, std::string_view shown) {
-  const UniqueFd fd(::open(file.data(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return Error::sys(errno, fmt::format("open {}", shown));
+// Opens the file by its path: /proc may be missing where such a machine is looked at.
+Result<std::string> read_here(const Host& host, const std::string& path) {
+  GANTRY_TRY(const UniqueFd fd, host.open(path, O_RDONLY | O_NONBLOCK));
   std::string bytes(kMaxKernelRead, '\0');
   const auto got = ::read(fd.get(), bytes.data(), bytes.size());
-  if (got < 0) return Error::sys(errno, fmt::format("read {}", shown));
+  if (got < 0) return Error::sys(errno, fmt::format("read {}", host.outside(path)));
   bytes.resize(static_cast<std::size_t>(got));
   return bytes;
 }
@@ -228,7 +228,7 @@ class DeadlineReader {
     if (!file.ok()) {
       results_[index] = file.error();
     } else if (is_plain_file(file->get())) {
-      results_[index] = read_here(name_of(*file), shown(index));
+      results_[index] = read_here(host_, paths_[index]);
     } else {
       pending_.push_back({.index = index, .file = *std::move(file)});
     }

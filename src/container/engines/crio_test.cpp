@@ -288,6 +288,28 @@ TEST_F(CrioCheck, OnlyTheLastWordsOfACrioThatFailsAreShown) {
   EXPECT_EQ(result.text, "level=fatal msg=\"unable to decode\"");
 }
 
+// Nothing is put back for words that we cannot read: CRI-O has not refused the file.
+TEST_F(CrioCheck, NonsenseIsNotAVerdict) {
+  const std::string_view bytes("\x7f\x45LF\0\0[crio", 12);
+  for (const auto text : {bytes, std::string_view("<html>502 Bad Gateway</html>\n"),
+                          std::string_view("{\"crio\": {\"runtime\": 1}}\n"),
+                          std::string_view("[crio.runtime]\nhooks_dir = [\n")}) {
+    const auto result = check(plan(), [&](const auto&) { return Result(std::string(text)); });
+    EXPECT_EQ(result.verdict, Verdict::NotAsked) << text;
+    EXPECT_EQ(result.text, "crio config did not print TOML");
+  }
+}
+
+TEST_F(CrioCheck, AnAnswerWithoutOurRuntimeIsAFailure) {
+  for (const auto* text : {"", "level=info msg=\"one\"\n", "crio = 5\n",
+                           "[crio.runtime.runtimes]\nnvidia = \"/usr/bin/runc\"\n",
+                           "[crio.runtime.runtimes.nvidia]\nruntime_path = 5\n"}) {
+    const auto result = check(plan(), [&](const auto&) { return Result(std::string(text)); });
+    EXPECT_EQ(result.verdict, Verdict::Failed) << text;
+    EXPECT_EQ(result.text, "crio config has no runtime nvidia");
+  }
+}
+
 TEST_F(CrioCheck, OtherFilesThanTheUsualOnesAreNamedToCrio) {
   const EngineOptions options{.config = "/opt/crio.conf", .drop_in = "/opt/drop/99-nvidia.toml"};
   EXPECT_THAT(plan(options).show_config,

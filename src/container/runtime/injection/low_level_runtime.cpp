@@ -14,10 +14,6 @@
 namespace gantry::runtime {
 namespace {
 
-// CRI-O's own packages keep runc and crun in the last one.
-constexpr std::array<std::string_view, 7> kUsualPlaces{
-    "/usr/local/sbin", "/usr/local/bin", "/usr/sbin",        "/usr/bin",
-    "/sbin",           "/bin",           "/usr/libexec/crio"};
 constexpr const char* kOurselves = "/proc/self/exe";
 
 bool is_executable_file(const std::string& path, struct stat& info) {
@@ -36,12 +32,13 @@ bool usable(const std::string& path) {
   return is_executable_file(path, info) && !is_ourselves(info);
 }
 
-std::vector<std::string_view> places(std::string_view search_path) {
+std::vector<std::string_view> places(std::string_view search_path,
+                                     std::span<const std::string_view> usual_places) {
   std::vector<std::string_view> result;
   for (const auto directory : split(search_path, ':')) {
     if (directory.starts_with('/')) result.push_back(directory);  // never the working directory
   }
-  for (const auto directory : kUsualPlaces) {
+  for (const auto directory : usual_places) {
     if (std::find(result.begin(), result.end(), directory) == result.end()) {
       result.push_back(directory);
     }
@@ -52,8 +49,9 @@ std::vector<std::string_view> places(std::string_view search_path) {
 }  // namespace
 
 Result<std::string> find_low_level(const std::vector<std::string>& candidates,
-                                   std::string_view search_path) {
-  const auto directories = places(search_path);
+                                   std::string_view search_path,
+                                   std::span<const std::string_view> usual_places) {
+  const auto directories = places(search_path, usual_places);
   for (const auto& candidate : candidates) {
     if (contains(candidate, "/")) {
       if (usable(candidate)) return candidate;

@@ -11,6 +11,8 @@
 
 #include <array>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace gantry::runtime {
 namespace {
@@ -58,8 +60,21 @@ TEST_F(LowLevel, NothingFoundNamesThePlacesAndTheRemedy) {
   ASSERT_FALSE(found.ok());
   EXPECT_THAT(found.error().text(), HasSubstr("my-runc, my-crun"));
   EXPECT_THAT(found.error().text(), HasSubstr("/somewhere:/usr/local/sbin"));
-  EXPECT_THAT(found.error().text(), HasSubstr(":/usr/libexec/crio;"));  // of CRI-O's packages
   EXPECT_THAT(found.error().text(), HasSubstr("config.toml"));
+}
+
+TEST_F(LowLevel, TheUsualPlacesComeAfterThePathAndTheLastIsThatOfCriosPackages) {
+  program("usr/libexec/crio/my-crun");
+  std::vector<std::string> below;
+  for (const auto place : kUsualPlaces) below.push_back(tree_.path(place));
+  const std::vector<std::string_view> places(below.begin(), below.end());
+  const auto found = find_low_level({"my-crun"}, tree_.path("path"), places);
+  ASSERT_TRUE(found.ok()) << found.error().text();
+  EXPECT_EQ(*found, tree_.path("/usr/libexec/crio/my-crun"));
+  program("usr/sbin/my-crun");
+  EXPECT_EQ(*find_low_level({"my-crun"}, "", places), tree_.path("/usr/sbin/my-crun"));
+  program("path/my-crun");
+  EXPECT_EQ(*find_low_level({"my-crun"}, tree_.path("path"), places), tree_.path("path/my-crun"));
 }
 
 TEST_F(LowLevel, TheWorkingDirectoryIsNotSearched) {
