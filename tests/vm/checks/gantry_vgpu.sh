@@ -131,6 +131,11 @@ forget_vgpus() {
   for device in /sys/bus/mdev/devices/*; do put "$device/remove" 1 || return; done
 }
 check "doctor names the GPU without vGPU types" doctor_says vgpu.types fail "no vGPU types on GPU 2 ($k620)"
+mkdir -p /usr/share/nvidia/vgpu
+check "the driver's list of types is there" put /usr/share/nvidia/vgpu/vgpuConfig.xml \
+  '<vgpuconfig><pgpu><devId vendorId="0x10de" deviceId="0x2236"/></pgpu><pgpu><devId vendorId="0x10de" deviceId="0x1eb8"/></pgpu></vgpuconfig>'
+check "doctor does not miss types on a model without them" doctor_says vgpu.types ok "every GPU that can have vGPUs"
+rm /usr/share/nvidia/vgpu/vgpuConfig.xml
 check "doctor misses the vGPU manager" doctor_says guest.vgpu-host fail "the vGPU manager does not run"
 check "the A10 gets a vGPU" gantry vgpu create A10-4Q --gpu 0
 check "the T4 gets one" gantry vgpu create T4-4Q --gpu 3
