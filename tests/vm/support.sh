@@ -164,11 +164,28 @@ hold_hidden() {
   read -r -t 20 line <&"${HELD[0]}" && [ "$line" = holding ]
 }
 
-# doctor_says CHECK TEXT: one check of gantry doctor, whatever its verdict
+# owner GPU: in the ownership ledger
+owner() {
+  gantry vfio list --json | python3 -c \
+    'import json, sys; print(*[one["owner"] for one in json.load(sys.stdin)["gpus"] if one["address"] == sys.argv[1]])' "$1"
+}
+
+# all_vgpus: one line for each vGPU: its id, which is its UUID or its VF, and its type
+all_vgpus() {
+  gantry vgpu list --json | python3 -c 'import json, sys
+for gpu in json.load(sys.stdin)["gpus"]:
+    for one in gpu["vgpus"]:
+        print(one["id"], one["type"])'
+}
+
+# doctor_says CHECK VERDICT TEXT: one check of gantry doctor has this verdict, and its sentence has this text
 doctor_says() {
   local output
-  output=$(gantry doctor --all --only "$1" 2>&1)
-  grep -qF -- "$2" <<<"$output" || { echo "$output"; return 1; }
+  output=$(gantry doctor --all --only "$1" --json 2>/tmp/doctor)
+  python3 -c '
+import json, sys
+check = next(one for one in json.load(sys.stdin)["checks"] if one["id"] == sys.argv[1])
+sys.exit(check["verdict"] != sys.argv[2] or sys.argv[3] not in check["summary"])' "$1" "$2" "$3" <<<"$output" || { echo "$output"; return 1; }
 }
 
 kernel_says() { dmesg | grep -qF -- "$1"; }

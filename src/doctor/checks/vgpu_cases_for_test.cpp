@@ -72,6 +72,18 @@ std::vector<Case> vgpu_cases() {
       {"vgpu.types", Skip, unchanged},
       {"vgpu.types", Fail, bound},
       {"vgpu.types", Ok, with_types},
+      {"vgpu.types", Skip,
+       [](TestMachine& p) {  // a model that the driver does not divide
+         bound(p);
+         p.tree.file("usr/share/nvidia/vgpu/vgpuConfig.xml",
+                     R"(<pgpu><devId vendorId="0x10de" deviceId="0x1EB8"/></pgpu>)");
+       }},
+      {"vgpu.types", Fail,
+       [](TestMachine& p) {
+         bound(p);
+         p.tree.file("usr/share/nvidia/vgpu/vgpuConfig.xml",
+                     R"(<pgpu><devId vendorId="0x10DE" deviceId="0x2236"/></pgpu>)");
+       }},
       {"vgpu.restored", Skip, unchanged},
       {"vgpu.restored", Warn, with_stored_vgpu},
       {"vgpu.restored", Ok, with_vgpu},

@@ -16,6 +16,9 @@
 namespace gantry::doctor {
 namespace {
 
+constexpr std::string_view kVgpuConfig = "/usr/share/nvidia/vgpu/vgpuConfig.xml";
+constexpr std::size_t kVgpuConfigLimit = std::size_t{64} << 20;
+
 bool host_driver_loaded(const Facts& f) {
   return f.module_loaded("nvidia_vgpu_vfio");
 }
@@ -124,10 +127,19 @@ Finding judge_host_driver(const Facts& f) {
               read);
 }
 
+// The vGPU host driver's list of all types names the models that have some. Without the list every
+// model counts as one of them.
+bool is_vgpu_model(std::string_view lower_case_list, const vgpu::VgpuGpu& gpu) {
+  return lower_case_list.empty() ||
+         contains(lower_case_list, fmt::format("deviceid=\"0x{:04x}\"", gpu.device));
+}
+
 Finding judge_types(const Facts& f) {
   if (!host_driver_loaded(f)) return skip("this is not a vGPU host");
+  const auto list = to_lower(f.host().read(kVgpuConfig, kVgpuConfigLimit).value_or(""));
   Tally tally;
   for (const auto& gpu : vgpu::read_host(f.host())) {
+    if (!is_vgpu_model(list, gpu)) continue;
     const Evidence read{pci_path(gpu.address), std::string(vgpu::describe(gpu.framework))};
     const auto driver = f.host().link(pci_path(gpu.address) + "/driver").value_or("");
     if (!driver.ends_with("/nvidia")) continue;
@@ -137,8 +149,8 @@ Finding judge_types(const Facts& f) {
       tally.good(read);
     }
   }
-  if (tally.empty()) return skip("no GPU is bound to the driver");
-  if (!tally.any_bad()) return ok("every GPU offers vGPU types", tally.well);
+  if (tally.empty()) return skip("no GPU that can have vGPUs is bound to the driver");
+  if (!tally.any_bad()) return ok("every GPU that can have vGPUs offers types", tally.well);
   return fail(fmt::format("no vGPU types on {}", tally.who()), tally.bad);
 }
 
@@ -179,6 +191,7 @@ constexpr Check kVgpuChecks[] = {
      .title = "a machine that is to have vGPUs has the vGPU host driver",
      .reads = "/sys/module/nvidia_vgpu_vfio, /usr/bin/nvidia-vgpud, /var/lib/gantry/vgpu",
      .cause =
+         "EAS-58343 (docs/vgpu.md). "
          "A kernel holds one NVIDIA driver. The plain one serves containers, MIG and shares. vGPUs "
          "need the vGPU host driver (nvidia_vgpu_vfio, nvidia-vgpud, nvidia-vgpu-mgr), which comes "
          "from NVIDIA's licensing portal only, as NVIDIA-Linux-x86_64-*-vgpu-kvm.run or as a "
@@ -192,6 +205,7 @@ constexpr Check kVgpuChecks[] = {
      .title = "a machine that is to have GPU containers has a driver with CUDA",
      .reads = "/sys/module/nvidia_vgpu_vfio, libcuda.so.1, CDI files, engine configurations",
      .cause =
+         "EAS-58343 (docs/vgpu.md). "
          "The vGPU host driver divides GPUs for virtual machines. It has NVML and nvidia-smi, but "
          "no libcuda.so.1: no container on this host can compute.",
      .remedy = "cat /proc/driver/nvidia/version  # run the containers in a guest with a vGPU, or "
@@ -201,8 +215,8 @@ constexpr Check kVgpuChecks[] = {
      .reference = "V12",
      .area = Area::Guest,
      .fix_class = FixClass::OnRequest,
-     .title = "every GPU of a vGPU host offers vGPU types",
-     .reads = "/sys/class/mdev_bus, nvidia/creatable_vgpu_types, sriov_totalvfs",
+     .title = "every GPU of a vGPU host that can have vGPUs offers types",
+     .reads = "/sys/class/mdev_bus, nvidia/creatable_vgpu_types, sriov_totalvfs, vgpuConfig.xml",
      .cause = "nvidia-vgpud has not run since the driver was loaded, or the GPU has no vGPUs.",
      .remedy = "sudo systemctl restart nvidia-vgpud nvidia-vgpu-mgr && sudo journalctl -b -u "
                "nvidia-vgpud",

@@ -29,6 +29,8 @@ TEST(VgpuDrivers, ArePutIntoWordsWithThePackage) {
   EXPECT_THAT(finding.summary,
               AllOf(HasSubstr("package nvidia-vgpu-ubuntu-550"), HasSubstr("has no CUDA")));
   EXPECT_THAT(std::string(find_check("vgpu.host-driver")->remedy), HasSubstr("gantry share"));
+  for (const auto* id : {"vgpu.plain-driver", "vgpu.host-driver"})
+    EXPECT_THAT(std::string(find_check(id)->cause), HasSubstr("EAS-58343"));
 }
 
 }  // namespace

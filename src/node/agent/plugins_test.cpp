@@ -2,6 +2,7 @@
 #include "node/agent/plugins.hpp"
 
 #include "node/agent/kubelet_fixture_for_test.hpp"
+#include "node/agent/ownership_filter.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -152,6 +153,64 @@ TEST_F(PluginsTest, AGpuThatDisappearsIsNotAllocatedAnyMore) {
   offer(one_less, mixed_mig_for_test());
   EXPECT_THAT(kubelet_.healthy(kGpuResource), ElementsAre(gpu(1)));
   EXPECT_FALSE(kubelet_.admit(pod_with("u1", {{kGpuResource, 2}})).ok());
+}
+
+// A kubelet that has not read the new list yet asks for a GPU that is not the plugin's any more.
+class WithdrawalTest : public PluginsTest {
+ protected:
+  void SetUp() override {
+    offer(machine_, mixed_mig_for_test());
+    ASSERT_TRUE(ownership_.open());
+    settle_and_offer();
+    ASSERT_THAT(kubelet_.healthy(kGpuResource), ElementsAre(gpu(0), gpu(1)));
+  }
+  // As the agent does it, without a turn of the loop: nothing reaches the kubelet.
+  void settle_and_offer() {
+    const auto options = mixed_mig_for_test();
+    auto settled = resources::offer_of(machine_, options);
+    ownership_.settle(settled, {});
+    auto made = make_current_offer(machine_, std::move(settled), options, {});
+    ASSERT_TRUE(made.ok()) << made.error().text();
+    plugins_->offer(*made, {});
+  }
+  void expect_refused() {
+    ASSERT_EQ(kubelet_.healthy(kGpuResource).size(), 2U) << "the kubelet has read the new list";
+    const auto admitted = kubelet_.admit(pod_with("u1", {{kGpuResource, 2}}));
+    ASSERT_FALSE(admitted.ok());
+    EXPECT_THAT(admitted.error().text(), HasSubstr(gpu(0)));
+    EXPECT_EQ(counters_.allocations[failed(kGpuResource)], 1U);
+    EXPECT_THAT(starts_, IsEmpty());
+  }
+
+  OwnershipFilter ownership_{host_, log_};
+};
+
+TEST_F(WithdrawalTest, AGpuThatIsWithdrawnForACommandIsRefused) {
+  ownership_.withhold(machine_.gpus[0].pci, "its owner is being changed");
+  settle_and_offer();
+  expect_refused();
+}
+
+TEST_F(WithdrawalTest, AGpuWhoseOwnerChangedIsRefused) {
+  ASSERT_TRUE(ownership_.ledger()
+                  ->change(machine_.gpus[0].pci, ownership::Owner::Vm, model::AllocationMode::Vm,
+                           {.withdrawn = true})
+                  .ok());
+  settle_and_offer();
+  expect_refused();
+}
+
+TEST_F(WithdrawalTest, AGpuWhoseOwnerIsBeingChangedIsRefused) {
+  ASSERT_TRUE(ownership_.ledger()
+                  ->begin({.gpu = machine_.gpus[0].pci,
+                           .to = ownership::Owner::Vm,
+                           .use = model::AllocationMode::Vm,
+                           .what = "gantry vfio bind",
+                           .pid = 1},
+                          {.withdrawn = true})
+                  .ok());
+  settle_and_offer();
+  expect_refused();
 }
 
 TEST_F(PluginsTest, AnswersComeFromTheNewestOffer) {

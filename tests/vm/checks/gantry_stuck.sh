@@ -12,6 +12,13 @@ waiting_in_kernel() {
 }
 fails() { ! "$@"; }
 nobody_waits() { [ -z "$(waiting_in_kernel)" ]; }
+# no_child PID: the process lives and has no child
+no_child() { kill -0 "$1" && fails pgrep -P "$1"; }
+# nobody_listed GPU: list shows the GPU, and nobody who uses it
+nobody_listed() {
+  local row
+  row=$(timeout 30 gantry vfio list | grep "^$1") && fails grep -F hold_hidden <<<"$row"
+}
 start_agent() {
   gantry agent --kubelet-socket= --output-file= >/tmp/agent 2>&1 &
   agent=$!
@@ -48,7 +55,7 @@ slow=$!
 check "bind waits in the kernel" within 20 test -n "$(sleep 2; waiting_in_kernel)"
 start_agent
 sleep 2
-check "an agent that starts meanwhile has not started NVML" refuses "" pgrep -P "$agent"
+check "an agent that starts meanwhile has not started NVML" no_child "$agent"
 check "bind is still at work" kill -0 $slow
 check "bind works" wait $slow
 check "then the agent starts it" within 20 grep -q NVML /tmp/agent
@@ -60,7 +67,7 @@ wait "$agent" 2>/dev/null
 start_agent
 check "an agent takes requests" within 30 test -S /run/gantry/owner.sock
 check "a process holds the T4 where no search finds it" hold_hidden /dev/nvidia3
-check "list finds no holder" refuses "" grep -F hold_hidden <(gantry vfio list)
+check "list finds no holder" nobody_listed $t4
 began=$SECONDS
 gantry vfio bind $a10 $t4 >/tmp/stuck 2>&1 # together: the A10 must come back
 status=$?

@@ -130,13 +130,18 @@ forget_vgpus() {
   local device
   for device in /sys/bus/mdev/devices/*; do put "$device/remove" 1 || return; done
 }
-check "doctor names the GPU without vGPU types" doctor_says vgpu.types "no vGPU types on GPU 2 ($k620)"
-check "doctor misses the vGPU manager" doctor_says guest.vgpu-host "the vGPU manager does not run"
+check "doctor names the GPU without vGPU types" doctor_says vgpu.types fail "no vGPU types on GPU 2 ($k620)"
+mkdir -p /usr/share/nvidia/vgpu
+check "the driver's list of types is there" put /usr/share/nvidia/vgpu/vgpuConfig.xml \
+  '<vgpuconfig><pgpu><devId vendorId="0x10de" deviceId="0x2236"/></pgpu><pgpu><devId vendorId="0x10de" deviceId="0x1eb8"/></pgpu></vgpuconfig>'
+check "doctor does not miss types on a model without them" doctor_says vgpu.types ok "every GPU that can have vGPUs"
+rm /usr/share/nvidia/vgpu/vgpuConfig.xml
+check "doctor misses the vGPU manager" doctor_says guest.vgpu-host fail "the vGPU manager does not run"
 check "the A10 gets a vGPU" gantry vgpu create A10-4Q --gpu 0
 check "the T4 gets one" gantry vgpu create T4-4Q --gpu 3
-check "doctor finds both" doctor_says vgpu.restored "the stored vGPUs exist"
+check "doctor finds both" doctor_says vgpu.restored ok "the stored vGPUs exist"
 check "the kernel forgets them" forget_vgpus
-check "doctor misses them" doctor_says vgpu.restored "vGPUs that should exist do not"
+check "doctor misses them" doctor_says vgpu.restored warn "vGPUs that should exist do not"
 check "the A10 has no VFs" put $devices/$a10/sriov_numvfs 0
 check "the A10 has no driver" put $drivers/nvidia/unbind $a10
 check "restore says that the A10 was not restored" refuses "$a10 was not restored" gantry vgpu apply --restore
@@ -145,12 +150,12 @@ check "the A10 has its driver again" put $drivers/nvidia/bind $a10
 check "restore completes it" gantry vgpu apply --restore
 check_is "the A10 has its vGPU" A10-4Q "$(gpu=0 vgpus type)"
 check "a CDI file is there" install -D /dev/null /var/run/cdi/nvidia.yaml
-check "doctor says that containers cannot compute here" doctor_says vgpu.host-driver "containers ask for GPUs, but"
+check "doctor says that containers cannot compute here" doctor_says vgpu.host-driver fail "containers ask for GPUs, but"
 rm /var/run/cdi/nvidia.yaml
 check "the kernel forgets them" forget_vgpus
 check "the A10 has no VFs" put $devices/$a10/sriov_numvfs 0
 check "the plain driver is loaded" load_driver
-check "doctor says that it has no vGPUs" doctor_says vgpu.plain-driver "is the plain driver"
+check "doctor says that it has no vGPUs" doctor_says vgpu.plain-driver fail "is the plain driver"
 rm -rf /var/lib/gantry/vgpu
 
 check "the driver can be loaded with the vendor's VFIO" load_driver vendor_vfio=1
