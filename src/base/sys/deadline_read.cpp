@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -43,6 +44,7 @@ struct ReaderJob {
   std::vector<FileName> files;
   std::vector<int> keep;        // the reader's descriptors, in ascending order
   unsigned max_descriptor = 0;  // where close_range is missing
+  unsigned end_seconds = 0;     // then the reader ends, if the kernel lets it
 };
 
 void send_header(const ReaderJob& job, const ReadHeader& header) {
@@ -84,8 +86,19 @@ void read_and_send(const ReaderJob& job, const FileName& file) {
   ::close(fd);
 }
 
+// A FIFO in the place of a file, as in a tree that someone made, would keep the reader for ever.
+void end_after(unsigned seconds) {
+  ::signal(SIGALRM, SIG_DFL);
+  sigset_t alarm_only;
+  ::sigemptyset(&alarm_only);
+  ::sigaddset(&alarm_only, SIGALRM);
+  ::sigprocmask(SIG_UNBLOCK, &alarm_only, nullptr);
+  ::alarm(seconds);
+}
+
 [[noreturn]] void run_reader(const ReaderJob& job) {
   ::setsid();
+  end_after(job.end_seconds);
   keep_own_descriptors(job);
   for (const auto& file : job.files) read_and_send(job, file);
   ::_exit(0);
@@ -178,8 +191,13 @@ FileName name_of(const UniqueFd& file) {
   return name;
 }
 
-ReaderJob job_of(std::span<const PendingFile> files, int answer) {
-  ReaderJob job{.answer = answer, .keep = {answer}, .max_descriptor = highest_descriptor()};
+ReaderJob job_of(std::span<const PendingFile> files, int answer,
+                 std::chrono::milliseconds deadline) {
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(deadline).count();
+  ReaderJob job{.answer = answer,
+                .keep = {answer},
+                .max_descriptor = highest_descriptor(),
+                .end_seconds = static_cast<unsigned>(seconds) + 1};
   for (const auto& one : files) {
     job.files.push_back(name_of(one.file));
     job.keep.push_back(one.file.get());
@@ -259,7 +277,7 @@ class DeadlineReader {
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
     const UniqueFd mine(ends[0]);
     UniqueFd theirs(ends[1]);
-    GANTRY_CHECK(start_reader(job_of(files, theirs.get())));
+    GANTRY_CHECK(start_reader(job_of(files, theirs.get(), deadline_)));
     theirs.reset();
     return collect_answers(mine.get(), until, bytes);
   }

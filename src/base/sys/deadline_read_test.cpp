@@ -10,7 +10,9 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -79,6 +81,32 @@ TEST(ReadWithDeadline, GivesUpAtTheDeadlineAndKeepsNothing) {
   EXPECT_GE(took, 200ms);
   EXPECT_LT(took, 10s);
   let_reader_go(tree.path("sys/locked"));
+}
+
+bool some_process_has_open(const std::string& path) {
+  const std::filesystem::directory_iterator end;
+  std::error_code gone;  // processes and descriptors come and go meanwhile
+  for (std::filesystem::directory_iterator process("/proc", gone); process != end;
+       process.increment(gone)) {
+    for (std::filesystem::directory_iterator fd(process->path() / "fd", gone); fd != end;
+         fd.increment(gone)) {
+      if (std::filesystem::read_symlink(fd->path(), gone) == path) return true;
+    }
+  }
+  return false;
+}
+
+TEST(ReadWithDeadline, AReaderThatAFifoKeepsEndsByItself) {
+  test::Tree tree;
+  tree.directory("sys");
+  const auto fifo = tree.path("sys/locked");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  ASSERT_FALSE(read_with_deadline(tree.host(), "/sys/locked", 10ms).ok());
+  EXPECT_TRUE(some_process_has_open(fifo));
+  const auto until = std::chrono::steady_clock::now() + 20s;
+  while (some_process_has_open(fifo) && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(50ms);
+  EXPECT_FALSE(some_process_has_open(fifo));
 }
 
 TEST(ReadSeveralWithDeadline, ReturnsTheirTextsInOrder) {
