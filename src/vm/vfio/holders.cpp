@@ -9,6 +9,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <set>
+#include <thread>
 
 namespace gantry::vfio {
 namespace {
@@ -74,6 +77,26 @@ std::vector<std::uint32_t> processes(const sys::Host& host) {
   return pids;
 }
 
+// Processes of Gantry that wait in the kernel and cannot be killed now, as "PID START-TIME".
+std::set<std::string> waiting_processes(const sys::Host& host) {
+  constexpr std::size_t kStartTime = 19;  // words after the state, see proc(5)
+  std::set<std::string> waiting;
+  for (const auto pid : processes(host)) {
+    const auto stat = host.read(process_file(pid, "stat"), kSmallFile);
+    if (!stat.ok()) continue;
+    // "4711 (gantry) D 1 ...": the name may contain any character, so its end is the last ")".
+    const auto begin = stat->find('(');
+    const auto end = stat->rfind(") ");
+    if (begin == std::string::npos || end == std::string::npos || end < begin) continue;
+    const auto name = std::string_view(*stat).substr(begin + 1, end - begin - 1);
+    const auto words = split(std::string_view(*stat).substr(end + 2), ' ');
+    if (!name.starts_with("gantry") || words.front() != "D") continue;
+    const auto start = words.size() > kStartTime ? words[kStartTime] : "";
+    waiting.insert(fmt::format("{} {}", pid, start));
+  }
+  return waiting;
+}
+
 }  // namespace
 
 std::string describe(const Holder& holder) {
@@ -97,18 +120,18 @@ std::vector<Holder> find_holders(const sys::Host& host, std::span<const std::str
   return holders;
 }
 
+// Every process is in this state for moments, such as while it reads its program from a disk.
 bool has_stuck_writer(const sys::Host& host) {
-  for (const auto pid : processes(host)) {
-    const auto stat = host.read(process_file(pid, "stat"), kSmallFile);
-    if (!stat.ok()) continue;
-    // "4711 (gantry) D 1 ...": the name may contain any character, so its end is the last ")".
-    const auto begin = stat->find('(');
-    const auto end = stat->rfind(") ");
-    if (begin == std::string::npos || end == std::string::npos || end < begin) continue;
-    const auto name = std::string_view(*stat).substr(begin + 1, end - begin - 1);
-    if (name.starts_with("gantry") && stat->substr(end + 2, 1) == "D") return true;
+  constexpr auto kMoment = std::chrono::seconds(1);
+  constexpr auto kBetweenLooks = std::chrono::milliseconds(50);
+  const auto until = std::chrono::steady_clock::now() + kMoment;
+  auto stuck = waiting_processes(host);
+  while (!stuck.empty() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(kBetweenLooks);
+    const auto now = waiting_processes(host);
+    std::erase_if(stuck, [&](const std::string& process) { return !now.contains(process); });
   }
-  return false;
+  return !stuck.empty();
 }
 
 }  // namespace gantry::vfio

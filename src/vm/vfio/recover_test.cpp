@@ -8,6 +8,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <thread>
+
 namespace gantry::vfio {
 namespace {
 
@@ -121,6 +124,22 @@ TEST(Recover, AStuckGpuComesBackWhenItsHolderHasGone) {
   ASSERT_TRUE(later.ok()) << later.error().text();
   EXPECT_EQ(machine.bindings(), before);
   EXPECT_FALSE(machine.has_journal());
+}
+
+// An agent that reads its program from a disk at that moment is no sign of a stuck write.
+TEST(Recover, AProcessThatWaitsForAMomentIsNotStuck) {
+  TestHost machine;
+  Script script;
+  hang_unbind(machine, script);
+  ASSERT_FALSE(bind_gpu(machine, script).ok());
+  script.rule = nullptr;
+  machine.tree().remove("sys/bus/pci/drivers/nvidia/0000:3b:00.0");
+  const std::jthread disk([&machine] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    machine.file("proc/6000/stat", "6000 (gantry) S 1\n");
+  });
+  const auto recovered = recover_gpu(machine, script);
+  EXPECT_TRUE(recovered.ok()) << recovered.error().text();
 }
 
 TEST(Bind, AFailureOnTheWayBackIsReportedBesideTheFirst) {
