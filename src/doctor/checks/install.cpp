@@ -2,9 +2,9 @@
 // The installed driver: can the module be loaded, now and after the next boot?
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
-#include "doctor/checks/module_file.hpp"
 #include "doctor/engine/fix_steps.hpp"
 #include "doctor/engine/tally.hpp"
+#include "install/kernel_module/module_file.hpp"
 
 #include <fmt/format.h>
 
@@ -13,6 +13,11 @@
 
 namespace gantry::doctor {
 namespace {
+
+using kernel_module::find_module_file;
+using kernel_module::module_is_signed;
+using kernel_module::newer_release;
+using kernel_module::parse_option_number;
 
 Finding judge_kernel(const Facts& f) {
   const auto release = f.kernel_release();

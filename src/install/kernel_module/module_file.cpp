@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/checks/module_file.hpp"
+#include "install/kernel_module/module_file.hpp"
 
 #include "base/core/text.hpp"
 
@@ -10,7 +10,7 @@
 #include <array>
 #include <vector>
 
-namespace gantry::doctor {
+namespace gantry::kernel_module {
 namespace {
 
 constexpr std::array kDirectories{"updates/dkms",
@@ -91,4 +91,4 @@ std::optional<std::uint64_t> parse_option_number(std::string_view text) {
   return parse_u64(text);
 }
 
-}  // namespace gantry::doctor
+}  // namespace gantry::kernel_module
