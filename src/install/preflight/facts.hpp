@@ -13,6 +13,7 @@
 #include "install/kernel_module/running_kernel.hpp"
 #include "install/preflight/driver_branches.hpp"
 #include "install/preflight/request.hpp"
+#include "vm/pci/function.hpp"
 #include "vm/vfio/holders.hpp"
 
 #include <cstdint>
@@ -28,13 +29,16 @@ struct GpuFact {
   model::PciAddress address;
   std::uint16_t device = 0;
   Architecture architecture = Architecture::Unknown;
-  std::string name;        // "Quadro K620"; "" before a driver told it
-  std::string driver;      // that is bound: "nvidia", "nouveau", "vfio-pci"; "" if there is none
-  bool is_vgpu = false;    // part of a card that a hypervisor gave to this guest
+  std::string name;              // "Quadro K620"; "" if neither a driver nor a table has it
+  std::string driver;            // that is bound: "nvidia", "nouveau"; "" if there is none
+  std::string driver_module;     // the module of that driver: "nova_core" for NovaCore
+  bool is_vgpu = false;          // part of a card that a hypervisor gave to this guest
   std::string vgpu_host_driver;  // its version, as the vGPU itself tells; "" if unknown
   bool boot_display = false;     // the firmware uses it as the console
   bool lost = false;             // its configuration space reads all ones
 
+  // Given to virtual machines: VFIO holds it. The driver is not for it.
+  bool is_for_virtual_machines() const { return pci::is_vfio_driver(driver); }
   // "0000:3b:00.0 (Quadro K620, Maxwell)"
   std::string describe() const;
 };
@@ -42,21 +46,27 @@ struct GpuFact {
 // A driver that shows the console through a framebuffer that the firmware left.
 struct FramebufferFact {
   std::string driver;  // "simpledrm", "efifb"
-  std::string device;  // "simple-framebuffer.0", "fb0"
+  std::string device;  // "simple-framebuffer.0"
+  bool operator==(const FramebufferFact&) const = default;
 };
 
-// Returned by who_uses: one process that keeps a node of the driver open.
+// One process that has nodes of the driver open.
 struct HolderFact {
-  vfio::Holder process;
-  std::string container;  // its id; "" if it is in none
+  vfio::Holder process;            // with the first node
+  std::vector<std::string> nodes;  // all of them
+  std::string container;           // its id; "" if it is in none
+  // A daemon of the driver or of Gantry, which an installation stops and starts itself.
+  bool is_service = false;
 };
+// "pid 4711 (python3 train.py) of pod default/train has /dev/nvidia0 open"
 std::string describe(const HolderFact& holder);
 
 // A container whose files include those of the driver that is installed now.
 struct ContainerFact {
   std::string id;
-  std::string pod;   // "namespace/name" or the pod's UID; "" if it is not of a pod
-  std::string name;  // of its first process
+  std::string pod;         // "namespace/name" or the pod's UID; "" if it is not of a pod
+  std::uint32_t pid = 0;   // of its first process
+  std::string command;     // of that process
 };
 
 struct DiskFact {
@@ -67,14 +77,23 @@ struct DiskFact {
   bool no_exec = false;
 };
 
+// A file that the request names.
+struct FileFact {
+  std::string path;
+  bool exists = false;
+  std::uint64_t bytes = 0;
+};
+
 struct CompilerFact {
-  std::optional<int> default_major;  // of `gcc` or `cc`
-  std::vector<int> majors;           // of every gcc that is installed, ascending
+  std::optional<int> default_gcc;  // major version of `gcc`, or of `cc` if that is a gcc
+  std::vector<int> gcc;            // of every gcc that can be called, as gcc or gcc-12; ascending
+  std::vector<int> clang;          // of every clang-17; ascending
+  bool has_clang = false;          // `clang` itself, of any version
   bool has_make = false;
   bool has_linker = false;
 };
 
-// When the clock of the machine can be believed. Seconds since 1970.
+// Seconds since 1970.
 struct ClockFact {
   struct Evidence {
     std::string what;  // "/var/lib/dpkg/status", "the build of gantry"
@@ -130,7 +149,9 @@ struct MachineFacts {
   driver_package::OsRelease os;
   kernel_module::RunningKernel kernel;
   std::optional<kernel_module::KernelBuildDir> headers;
-  std::string headers_problem;  // why there are none that can be used; "" if there are
+  std::string headers_problem;    // why there are none that can be used; "" if there are
+  std::string headers_remedy;
+  std::string build_release;      // of the kernel to build for; most often the running one
   std::vector<std::string> newer_kernels;  // installed, newer than the running one
   CompilerFact compiler;
   kernel_module::ModuleTrust trust;
@@ -145,6 +166,7 @@ struct MachineFacts {
   std::vector<ContainerFact> containers;
 
   std::vector<DiskFact> disks;
+  std::vector<FileFact> files;
   std::optional<std::uint64_t> memory_available;  // bytes; the limit of our cgroup counts
   ClockFact clock;
   std::string glibc;  // "2.36"; "" if there is none
@@ -155,27 +177,35 @@ struct MachineFacts {
 
   bool is_loaded(std::string_view module) const;  // "nvidia_uvm"
   const DiskFact* disk(std::string_view path) const;
+  const FileFact* file(std::string_view path) const;
   const InstalledDriver* find_installed(InstalledKind kind) const;
   std::vector<Architecture> architectures() const;  // of the GPUs that the driver is for
 };
 
-// What a tree of files cannot tell. Tests give their own.
+// What a tree of files cannot tell, and what to look at. Tests give their own.
 struct FactSources {
   std::int64_t now = 0;            // seconds since 1970
   std::int64_t program_built = 0;  // 0: unknown
   Rights rights;
-  std::string machine;             // of uname; "" to take it from the tree
-  std::vector<std::string> paths;  // whose file systems will be written to
-  // The file system of a path that need not exist yet.
-  std::function<DiskFact(const sys::Host&, const std::string&)> disk;
-  const sys::Host* toolchain = nullptr;  // where the compiler is; nullptr: on the host itself
+  std::string machine;             // of uname
+  std::string kernel;              // the release to build for; "": the running one
+  std::vector<std::string> paths;  // whose file systems will be written to; they need not exist
+  std::vector<std::string> files;  // that the request names
+  // Free bytes and flags of the file system of an existing path. Empty: only what the list of
+  // mounts tells.
+  std::function<std::optional<DiskFact>(const sys::Host&, const std::string&)> disk;
+  // The tree with the compiler: in a pod, the image. "": the host itself.
+  std::string toolchain_root;
   std::optional<std::uint64_t> memory_limit;  // of our own cgroup
 };
 
-// Of this process and the machine it runs on.
+// Of this process and the machine it runs on. The build time is that of its program; the caller
+// that knows a better one replaces it.
 FactSources live_sources(const sys::Host& host, const DriverRequest& request);
 
-// Fails only if PCI functions cannot be listed at all; everything else becomes a note.
+// Never changes the machine, and asks no program. Fails only if nothing can be known: the PCI
+// functions cannot be listed. Everything else becomes a note. Reads /proc for every process:
+// milliseconds to tenths of a second.
 Result<MachineFacts> read_facts(const sys::Host& host, const FactSources& sources);
 
 }  // namespace gantry::preflight

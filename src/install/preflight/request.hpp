@@ -53,6 +53,8 @@ struct DriverRequest {
   std::string gridd_conf;    // Grid: licence configuration to place
   std::string client_token;  // Grid: token to place
 
+  std::vector<std::string> ignore;  // codes of findings that shall warn instead of block
+
   // Returns true if the modules are compiled on this machine.
   bool builds_modules() const;
   // Returns true if files come over the network.

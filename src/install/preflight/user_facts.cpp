@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who uses the driver that is there: processes with open nodes, containers with its files.
+#include "base/core/printable.hpp"
+#include "base/core/text.hpp"
+#include "gpu/nvml_child/cgroup.hpp"
+#include "install/preflight/facts_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace gantry::preflight {
+namespace {
+
+
+std::vector<std::string> driver_nodes(const sys::Host& host) {
+  std::vector<std::string> nodes;
+  for (const auto* directory : {"/dev", "/dev/nvidia-caps", "/dev/nvidia-caps-imex-channels"}) {
+    for (auto& path : host.device_paths(directory)) {
+      if (base_name(path).starts_with("nvidia") || base_name(path).starts_with("channel"))
+        nodes.push_back(std::move(path));
+    }
+  }
+  return nodes;
+}
+
+nvml_child::CgroupOwner owner_of(const sys::Host& host, std::uint32_t pid) {
+  const auto cgroup = host.read(fmt::format("/proc/{}/cgroup", pid), kSmallFile);
+  return cgroup.ok() ? nvml_child::parse_cgroup_owner(*cgroup) : nvml_child::CgroupOwner{};
+}
+
+// The kernel cuts a process's name after 15 characters.
+bool is_service(const vfio::Holder& process) {
+  constexpr std::array<std::string_view, 6> kNames{"nvidia-persiste", "nv-fabricmanage",
+                                                   "nvidia-topology", "nvidia-gridd",
+                                                   "nvidia-imex",     "nvlsm"};
+  return process.name.starts_with("gantry") ||
+         std::find(kNames.begin(), kNames.end(), process.name) != kNames.end();
+}
+
+void read_holders(const sys::Host& host, MachineFacts& facts) {
+  const auto nodes = driver_nodes(host);
+  for (const auto& holder : vfio::find_holders(host, nodes)) {
+    const bool same =
+        !facts.holders.empty() && facts.holders.back().process.pid == holder.pid;
+    if (!same) {
+      facts.holders.push_back({.process = holder,
+                               .nodes = {},
+                               .container = owner_of(host, holder.pid).container_id,
+                               .is_service = is_service(holder)});
+    }
+    facts.holders.back().nodes.push_back(holder.node);
+  }
+}
+
+// Whether the files of a driver are mounted into this process's file system.
+bool has_driver_files(std::string_view mountinfo) {
+  constexpr std::array<std::string_view, 5> kParts{"libcuda.so", "libnvidia-", "/dev/nvidia",
+                                                   "/usr/local/nvidia",
+                                                   "/home/kubernetes/bin/nvidia"};
+  return std::any_of(kParts.begin(), kParts.end(),
+                     [&](std::string_view part) { return contains(mountinfo, part); });
+}
+
+std::string command_of(const sys::Host& host, std::uint32_t pid) {
+  return host.read_value(fmt::format("/proc/{}/comm", pid)).value_or("");
+}
+
+void read_containers(const sys::Host& host, MachineFacts& facts) {
+  std::set<std::string> seen;
+  std::vector<std::uint32_t> pids;
+  const auto names = host.list("/proc").value_or({});
+  for (const auto& name : names) {
+    const auto pid = parse_u64(name);
+    if (pid && *pid > 0 && *pid <= UINT32_MAX) pids.push_back(static_cast<std::uint32_t>(*pid));
+  }
+  std::sort(pids.begin(), pids.end());
+  for (const auto pid : pids) {
+    const auto owner = owner_of(host, pid);
+    if (owner.container_id.empty() || !seen.insert(owner.container_id).second) continue;
+    const auto mounts = host.read(fmt::format("/proc/{}/mountinfo", pid), kMountsLimit);
+    if (!mounts.ok() || !has_driver_files(*mounts)) continue;
+    const auto command = command_of(host, pid);
+    if (command.starts_with("gantry")) continue;  // ours is prepared for a change of the driver
+    facts.containers.push_back({.id = owner.container_id,
+                                .pod = vfio::pod_name(host, owner.pod_uid),
+                                .pid = pid,
+                                .command = command});
+  }
+}
+
+}  // namespace
+
+void read_users(const sys::Host& host, MachineFacts& facts) {
+  read_holders(host, facts);
+  read_containers(host, facts);
+}
+
+}  // namespace gantry::preflight
