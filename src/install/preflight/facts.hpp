@@ -149,8 +149,7 @@ struct MachineFacts {
   driver_package::OsRelease os;
   kernel_module::RunningKernel kernel;
   std::optional<kernel_module::KernelBuildDir> headers;
-  std::string headers_problem;    // why there are none that can be used; "" if there are
-  std::string headers_remedy;
+  std::optional<Error> headers_error;  // why there are none that can be used
   std::string build_release;      // of the kernel to build for; most often the running one
   std::vector<std::string> newer_kernels;  // installed, newer than the running one
   CompilerFact compiler;

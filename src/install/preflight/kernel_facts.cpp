@@ -19,8 +19,7 @@ void read_headers(const sys::Host& host, MachineFacts& facts) {
     facts.headers = *std::move(headers);
     return;
   }
-  facts.headers_problem = headers.error().cause();
-  facts.headers_remedy = headers.error().remedy();
+  facts.headers_error = headers.error();
 }
 
 void read_modules(const sys::Host& host, MachineFacts& facts) {

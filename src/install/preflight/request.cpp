@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "install/preflight/request.hpp"
 
-#include "base/core/text.hpp"
-#include "gpu/model/driver_version.hpp"
+#include "install/driver_package/run_header.hpp"
 
 #include <array>
 #include <utility>
@@ -17,20 +16,6 @@ constexpr std::array kSources{
     std::pair(Source::NvidiaContainer, std::string_view("nvidia-container")),
     std::pair(Source::Grid, std::string_view("grid")),
 };
-
-// "550.54.15-grid" -> "550.54.15" and its kind. NVIDIA's archives for clouds are
-// "535.161.07-grid-aws"; some have "-custom" or "-no-compat32" at the end.
-std::optional<RunFileName> parse_version_part(std::string_view text) {
-  const auto dash = text.find('-');
-  const auto version = text.substr(0, dash);
-  if (!model::is_driver_version(version)) return std::nullopt;
-  RunFileName name{.machine = "", .version = std::string(version), .kind = {}};
-  const auto rest = dash == std::string_view::npos ? "" : text.substr(dash);
-  if (rest.starts_with("-grid")) name.kind = RunFileName::Kind::Grid;
-  if (rest.starts_with("-vgpu-kvm") || rest.starts_with("-vgpu-host"))
-    name.kind = RunFileName::Kind::VgpuHost;
-  return name;
-}
 
 }  // namespace
 
@@ -57,19 +42,11 @@ bool DriverRequest::downloads() const {
   return source == Source::Packages || run_file.empty();
 }
 
-std::optional<RunFileName> parse_run_file_name(std::string_view path) {
-  auto name = base_name(path);
-  name = name.substr(0, name.find_first_of("?#"));
-  constexpr std::string_view kPrefix = "NVIDIA-Linux-";
-  constexpr std::string_view kSuffix = ".run";
-  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
-  name.remove_suffix(kSuffix.size());
-  const auto dash = name.find('-');
-  if (dash == std::string_view::npos) return std::nullopt;
-  auto parsed = parse_version_part(name.substr(dash + 1));
-  if (parsed) parsed->machine = std::string(name.substr(0, dash));
-  return parsed;
+std::string version_of(const DriverRequest& request) {
+  if (!request.version.empty()) return request.version;
+  const auto name = driver_package::parse_run_name(
+      request.run_file.empty() ? std::string_view(request.url) : request.run_file);
+  return name.ok() ? name->version : "";
 }
 
 }  // namespace gantry::preflight

@@ -61,15 +61,7 @@ struct DriverRequest {
   bool downloads() const;
 };
 
-// What the name of an archive says: "NVIDIA-Linux-x86_64-550.54.15-grid.run".
-struct RunFileName {
-  enum class Kind : std::uint8_t { Standard, Grid, VgpuHost };
-  std::string machine;  // "x86_64", "aarch64"
-  std::string version;
-  Kind kind = Kind::Standard;
-  bool operator==(const RunFileName&) const = default;
-};
-// From a path or a URL. nullopt if it is not named as NVIDIA names its archives.
-std::optional<RunFileName> parse_run_file_name(std::string_view path);
+// The version that is asked for, or the one in the name of the archive; "" if neither says one.
+std::string version_of(const DriverRequest& request);
 
 }  // namespace gantry::preflight
