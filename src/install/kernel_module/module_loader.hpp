@@ -50,7 +50,8 @@ struct FailedLoad {
   std::string kernel_vermagic;     // of a module that the kernel accepts; "" if unknown
   ModuleTrust trust;
   std::vector<LoadedModule> loaded;
-  std::vector<std::string> log;  // new lines of the kernel log
+  bool loading_disabled = false;  // kernel.modules_disabled=1
+  std::vector<std::string> log;   // lines of the kernel log since the call
 };
 
 // The error with its sentence and remedy. Pure.

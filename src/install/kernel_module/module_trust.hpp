@@ -45,9 +45,8 @@ ModuleTrust read_module_trust(const sys::Host& host);
 
 // /proc/keys: descriptions of the asymmetric keys, without the type of the key.
 std::vector<std::string> parse_trusted_keys(std::string_view proc_keys);
-// The EFI variable MokListRT, with its four bytes of attributes. Skips what is not an X.509
-// certificate.
-std::vector<EnrolledCertificate> parse_mok_list(std::string_view variable);
+// Lists of certificates as UEFI has them in MokListRT. Skips what is not an X.509 certificate.
+std::vector<EnrolledCertificate> parse_mok_list(std::string_view lists);
 // "[none] integrity confidentiality"
 ModuleTrust::Lockdown parse_lockdown(std::string_view text);
 
