@@ -91,6 +91,7 @@ struct CompilerFact {
   bool has_clang = false;          // `clang` itself, of any version
   bool has_make = false;
   bool has_linker = false;
+  bool from_image = false;  // found in the image of this pod and not on the host
 };
 
 // Seconds since 1970.

@@ -1,32 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "install/preflight/judge.hpp"
 
+#include "base/core/text.hpp"
+#include "base/sys/shell_command.hpp"
 #include "install/driver_package/run_header.hpp"
 #include "install/preflight/judge_internal.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace gantry::preflight {
 namespace {
-
-// What would destroy somebody's work, or cannot be tried: --ignore does not help against these.
-constexpr std::array<std::string_view, 11> kNeverIgnored{
-    "gpu-in-use",      "vgpu-host-driver",         "vgpu-host-driver-requested",
-    "version-missing", "version-invalid",          "version-is-branch",
-    "file-missing",    "download-without-digest",  "digest-invalid",
-    "source-unclear",  "signing-incomplete"};
 
 void apply_ignored(const DriverRequest& request, std::vector<Finding>& findings) {
   for (auto& finding : findings) {
     const bool wanted = std::find(request.ignore.begin(), request.ignore.end(), finding.code) !=
                         request.ignore.end();
-    const bool never = std::find(kNeverIgnored.begin(), kNeverIgnored.end(), finding.code) !=
-                       kNeverIgnored.end();
-    if (wanted && !never && finding.severity == Severity::Blocks)
-      finding.severity = Severity::Warns;
+    const auto* known = find_known_finding(finding.code);
+    const bool may = known != nullptr && known->ignorable == Ignorable::Yes;
+    if (wanted && may && finding.severity == Severity::Blocks) finding.severity = Severity::Warns;
   }
 }
 
@@ -71,6 +64,13 @@ std::vector<Finding> judge(const MachineFacts& facts, const DriverRequest& reque
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return findings;
+}
+
+void address_remedies(const sys::Host& host, std::span<Finding> findings) {
+  constexpr std::string_view kDone = "on that machine: ";
+  for (auto& finding : findings) {
+    if (!contains(finding.remedy, kDone)) finding.remedy = sys::remedy_for(host, finding.remedy);
+  }
 }
 
 bool blocks(std::span<const Finding> findings) {

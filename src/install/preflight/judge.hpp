@@ -30,8 +30,22 @@ struct Finding {
   bool operator==(const Finding&) const = default;
 };
 
+// Every code that judge() can give, for --ignore and for the documentation.
+enum class Ignorable : std::uint8_t { Yes, No };
+struct KnownFinding {
+  std::string_view code;
+  Ignorable ignorable;  // DriverRequest::ignore turns a blocker into a warning
+  std::string_view meaning;
+};
+std::span<const KnownFinding> known_findings();
+const KnownFinding* find_known_finding(std::string_view code);  // nullptr if there is none
+
 // Blockers first. Each code at most once for each GPU, path or process that it is about.
 std::vector<Finding> judge(const MachineFacts& facts, const DriverRequest& request);
+
+// Rewrites the remedies for the person who reads them: commands that belong to the machine below a
+// root say so. judge() writes them as one would type them on the machine itself.
+void address_remedies(const sys::Host& host, std::span<Finding> findings);
 
 bool blocks(std::span<const Finding> findings);
 

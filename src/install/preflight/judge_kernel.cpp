@@ -13,9 +13,13 @@
 namespace gantry::preflight {
 namespace {
 
-// The package of a compiler in the distribution's words; "" if we do not know it.
-std::string package_command(const driver_package::OsRelease& os, std::string_view deb,
+// How to get a compiler: in a pod it comes from the image, else from the distribution.
+std::string package_command(const MachineFacts& facts, std::string_view deb,
                             std::string_view rpm) {
+  const auto& os = facts.os;
+  if (facts.compiler.from_image)
+    return fmt::format("add {} to the image of the installer, or use --source precompiled",
+                       deb);
   if (driver_package::is_like(os, "debian") || driver_package::is_like(os, "ubuntu"))
     return fmt::format("sudo apt-get install {}", deb);
   if (driver_package::is_like(os, "suse") || driver_package::is_like(os, "sles") ||
@@ -42,12 +46,12 @@ void judge_gcc(Judgement& j, int wanted) {
   const bool has_wanted =
       std::find(compiler.gcc.begin(), compiler.gcc.end(), wanted) != compiler.gcc.end();
   const auto name = fmt::format("gcc-{}", wanted);
-  const auto install = package_command(j.facts.os, name, name);
+  const auto install = package_command(j.facts, name, name);
   if (compiler.gcc.empty()) {
     j.block("compiler-missing",
             {.sentence = fmt::format("there is no C compiler; kernel {} was built by gcc {}",
                                      j.facts.kernel.release, wanted),
-             .remedy = package_command(j.facts.os, "gcc make", "gcc make")});
+             .remedy = package_command(j.facts, "gcc make", "gcc make")});
     return;
   }
   if (compiler.default_gcc == wanted) return;
@@ -75,7 +79,7 @@ void judge_clang(Judgement& j, int wanted) {
   j.block(compiler.clang.empty() ? "compiler-missing" : "compiler-mismatch",
           {.sentence = fmt::format("kernel {} was built by clang {}, which is not installed",
                                    j.facts.kernel.release, wanted),
-           .remedy = package_command(j.facts.os, name + " lld", "clang lld")});
+           .remedy = package_command(j.facts, name + " lld", "clang lld")});
 }
 
 void judge_tools(Judgement& j) {
@@ -86,17 +90,17 @@ void judge_tools(Judgement& j) {
     judge_clang(j, *j.facts.kernel.clang_major);
   } else if (compiler.gcc.empty() && !compiler.has_clang) {
     j.block("compiler-missing", {.sentence = "there is no C compiler",
-                                 .remedy = package_command(j.facts.os, "gcc make", "gcc make")});
+                                 .remedy = package_command(j.facts, "gcc make", "gcc make")});
   }
   if (!compiler.has_make) {
     j.block("make-missing",
             {.sentence = "make is not installed, so modules cannot be built",
-             .remedy = package_command(j.facts.os, "make", "make")});
+             .remedy = package_command(j.facts, "make", "make")});
   }
   if (!compiler.has_linker) {
     j.block("linker-missing",
             {.sentence = "the linker, ld, is not installed, so modules cannot be built",
-             .remedy = package_command(j.facts.os, "binutils", "binutils")});
+             .remedy = package_command(j.facts, "binutils", "binutils")});
   }
 }
 
@@ -111,16 +115,16 @@ std::pair<std::uint64_t, std::uint64_t> parse_release(std::string_view release) 
 // The kernel's interfaces change: a branch compiles up to the kernels of its own time. The two rows
 // were not verified against every release in between.
 void judge_age(Judgement& j) {
-  struct Row {
+  struct LastKernel {
     unsigned branch;
     std::uint64_t major;
     std::uint64_t minor;
   };
-  constexpr std::array kRows{Row{430, 5, 2}, Row{460, 5, 11}};
+  constexpr std::array kLastKernels{LastKernel{430, 5, 2}, LastKernel{460, 5, 11}};
   if (!j.version || !j.request.patch.empty()) return;
   const auto& release = j.facts.build_release;
   const auto [major, minor] = parse_release(release);
-  for (const auto& row : kRows) {
+  for (const auto& row : kLastKernels) {
     if (j.version->branch > row.branch) continue;
     const bool newer = major > row.major || (major == row.major && minor > row.minor);
     if (newer) {

@@ -145,6 +145,7 @@ void read_toolchain(const sys::Host& host, const FactSources& sources, MachineFa
     read_compilers(host, facts.compiler);
     return;
   }
+  facts.compiler.from_image = true;
   const auto image = sys::Host::at(sources.toolchain_root);
   if (image.ok()) {
     read_compilers(*image, facts.compiler);
