@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/archive/tar.hpp"
+#include "base/tar/tar.hpp"
 
 #include "base/sys/child.hpp"
 #include "support/tree.hpp"
@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace gantry::doctor {
+namespace gantry::tar {
 namespace {
 
 using ::testing::HasSubstr;
@@ -27,6 +27,12 @@ TEST(Tar, IsReadByTar) {
   EXPECT_THAT(text, HasSubstr("0 2023-11-14 22:13 report/empty\n"));
 }
 
+TEST(Tar, HasDirectoriesAndModes) {
+  const auto text = listed_by_tar({{"a/", "", 0755}, {"a/program", "x", 04755}});
+  EXPECT_THAT(text, HasSubstr("drwxr-xr-x root/root         0 2023-11-14 22:13 a/\n"));
+  EXPECT_THAT(text, HasSubstr("-rwsr-xr-x root/root         1 2023-11-14 22:13 a/program\n"));
+}
+
 TEST(Tar, KeepsContentOfEveryLength) {
   for (const std::size_t size : {1U, 511U, 512U, 513U, 1024U}) {
     const auto bytes = to_tar({{"a", std::string(size, 'x')}, {"b", "end"}}, 0);
@@ -44,4 +50,4 @@ TEST(Tar, SplitsALongName) {
 }
 
 }  // namespace
-}  // namespace gantry::doctor
+}  // namespace gantry::tar

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/archive/tar.hpp"
+#include "base/tar/tar.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <array>
 #include <numeric>
 
-namespace gantry::doctor {
+namespace gantry::tar {
 namespace {
 
 constexpr std::size_t kBlock = 512;
@@ -52,13 +52,13 @@ Header header_of(const ArchiveFile& file, std::int64_t modified_unix_s) {
   Header header{};
   const auto [prefix, name] = split_name(file.name);
   put(header, 0, name);
-  put(header, kMode, "0000644");
+  put(header, kMode, fmt::format("{:07o}", file.mode & 07777U));
   put(header, kUid, "0000000");
   put(header, kGid, "0000000");
   put(header, kSize, fmt::format("{:011o}", file.content.size()));
   put(header, kTime, fmt::format("{:011o}", std::max<std::int64_t>(0, modified_unix_s)));
   put(header, kChecksum, "        ");  // counts as blanks in the sum
-  header[kType] = '0';
+  header[kType] = file.name.ends_with('/') ? '5' : '0';
   put(header, kMagic, std::string_view("ustar\00000", 8));
   put(header, kOwner, "root");
   put(header, kGroup, "root");
@@ -84,4 +84,4 @@ std::string to_tar(const std::vector<ArchiveFile>& files, std::int64_t modified_
   return out.append(2 * kBlock, '\0');
 }
 
-}  // namespace gantry::doctor
+}  // namespace gantry::tar
