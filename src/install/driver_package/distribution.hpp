@@ -20,11 +20,12 @@ std::string_view to_string(PackageTool tool);  // "apt-get", "dnf", "tdnf", "zyp
 
 enum class PackageStepKind : std::uint8_t {
   Key,         // trusts who signs the repository
-  Repository,  // adds the repository
+  Repository,  // adds the repository, or what it needs
   Refresh,     // reads the repositories
-  Headers,     // headers and compiler for the running kernel
+  Headers,     // headers of the running kernel, with which the module is built
+  Select,      // chooses the branch
   Install,     // the driver
-  Module,      // waits for or starts the build of the module
+  Remove,      // takes one of these back
 };
 
 struct PackageStep {
@@ -42,7 +43,7 @@ struct PackagePlan {
   std::string distribution;           // "ubuntu2204": the name in NVIDIA's repository
   std::vector<PackageStep> steps;     // in order
   std::vector<std::string> packages;  // what Install installs; for removal
-  std::vector<PackageStep> removal;   // takes back what `steps` installs and adds
+  std::vector<PackageStep> removal;   // takes back the driver and its repository
   std::vector<std::string> notes;     // what the administrator should know
   bool operator==(const PackagePlan&) const = default;
 };
@@ -53,10 +54,14 @@ struct PackageRequest {
       model::ModuleFlavour::Unknown;  // Unknown: what the branch has by default
   std::string kernel;                 // of the running kernel, uname -r
   std::string architecture = "x86_64";
-  std::string repository{};  // a mirror of NVIDIA's repository; "" = NVIDIA's
+  // A mirror, with the same paths below it, of the server that the distribution's plan names:
+  // https://developer.download.nvidia.com/compute/cuda/repos, for SUSE https://download.nvidia.com,
+  // for Debian's own packages http://deb.debian.org/debian. "" = that server.
+  std::string repository{};
 };
 
-// Unsupported, with what to use instead, for distributions that have no packages.
+// Unsupported, with what to use instead, for distributions that have no packages of this driver.
+// Invalid for versions and kernels that are none.
 Result<PackagePlan> plan_packages(const OsRelease& release, const PackageRequest& request);
 
 // The commands as a person can paste them, one a line.

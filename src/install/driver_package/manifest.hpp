@@ -20,7 +20,7 @@ struct ManifestFile {
   std::uint32_t mode = 0;  // 0755
   std::string type;        // "CUDA_LIB", "KERNEL_MODULE_SRC", "FIRMWARE", ...
   FileArchitecture architecture = FileArchitecture::Any;
-  std::string directory;    // below the directory of its type; "" = that one itself
+  std::string directory;    // below the directory of its type, "" = that one itself; or absolute
   std::string link_target;  // of types that end in SYMLINK
   bool is_link() const { return type.ends_with("SYMLINK"); }
   bool operator==(const ManifestFile&) const = default;
