@@ -27,6 +27,7 @@ struct InstallJournal {
   // has to remember is noted there.
   bool placed_version = false;             // DIR/.versions/NAME was not there before
   bool placed_modules = false;             // nor were the modules of this kernel
+  bool unloaded = false;                   // a driver was loaded, and is unloaded
   std::vector<std::string> services;       // stopped; started again at the end
   std::vector<std::string> licence_files;  // replaced: the old ones are in the staging directory
   bool operator==(const InstallJournal&) const = default;

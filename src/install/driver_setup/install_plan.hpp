@@ -18,13 +18,12 @@ namespace gantry::driver_setup {
 
 // In the order in which they are done.
 enum class StepKind : std::uint8_t {
-  Unpack,          // the archive, with the patch, into the staging directory
-  PlaceFiles,      // as a version below DIR/.versions
-  BuildModules,    // for one kernel; subject: its release
-  CopyModules,     // that were built elsewhere; subject: the release
-  RunPackages,     // the distribution's own commands
-  AwaitContainer,  // until NVIDIA's driver container has loaded its driver
-  CheckIdle,       // no process uses the driver that is loaded
+  Unpack,        // the archive, with the patch, into the staging directory
+  PlaceFiles,    // as a version below DIR/.versions
+  BuildModules,  // for one kernel; subject: its release
+  CopyModules,   // that were built elsewhere; subject: the release
+  RunPackages,   // the distribution's own commands
+  CheckIdle,     // no process uses the driver that is loaded
   StopServices,
   UnloadModules,
   SwitchVersion,  // `current`; subject: the name of the version

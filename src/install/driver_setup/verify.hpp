@@ -33,8 +33,9 @@ struct VerifyReport {
 };
 
 enum class VerifyDepth : std::uint8_t {
-  Files,   // reads only: no program is run
-  Machine  // with nvidia-smi, which opens every GPU
+  Loaded,        // files, modules and nodes; reads only
+  Installation,  // with nvidia-smi, which opens every GPU, and the loader cache
+  Machine        // with the CDI specification too
 };
 
 // Only nvidia-smi is run, by the effects.
