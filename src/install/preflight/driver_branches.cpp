@@ -22,19 +22,19 @@ struct DeviceRange {
 // Compared with the list of PCI ids of August 2026. Older chips that lie between these, such as the
 // GT218, are left out where the list names them.
 constexpr std::array kDevices{
-    DeviceRange{0x06C0, 0x06DF, Fermi},      DeviceRange{0x0DC0, 0x0E3F, Fermi},
-    DeviceRange{0x0EE0, 0x0F3F, Fermi},      DeviceRange{0x0FC0, 0x103F, Kepler},
-    DeviceRange{0x1040, 0x10BF, Fermi},      DeviceRange{0x1140, 0x117F, Fermi},
-    DeviceRange{0x1180, 0x11FF, Kepler},     DeviceRange{0x1200, 0x127F, Fermi},
-    DeviceRange{0x1280, 0x133F, Kepler},     DeviceRange{0x1340, 0x15BF, Maxwell},
-    DeviceRange{0x15C0, 0x15FF, Pascal},     DeviceRange{0x1600, 0x171F, Maxwell},
-    DeviceRange{0x1720, 0x173F, Pascal},     DeviceRange{0x1740, 0x17FF, Maxwell},
-    DeviceRange{0x1B00, 0x1D7F, Pascal},     DeviceRange{0x1D80, 0x1DFF, Volta},
-    DeviceRange{0x1E00, 0x1FFF, Turing},     DeviceRange{0x2080, 0x20FF, Ampere},
-    DeviceRange{0x2180, 0x21FF, Turing},     DeviceRange{0x2200, 0x227F, Ampere},
-    DeviceRange{0x2300, 0x2341, Hopper},     DeviceRange{0x2342, 0x234F, GraceHopper},
-    DeviceRange{0x2350, 0x23FF, Hopper},     DeviceRange{0x2400, 0x25FF, Ampere},
-    DeviceRange{0x2680, 0x28FF, Ada},        DeviceRange{0x2900, 0x2F7F, Blackwell},
+    DeviceRange{0x06C0, 0x06DF, Fermi},     DeviceRange{0x0DC0, 0x0E3F, Fermi},
+    DeviceRange{0x0EE0, 0x0F3F, Fermi},     DeviceRange{0x0FC0, 0x103F, Kepler},
+    DeviceRange{0x1040, 0x10BF, Fermi},     DeviceRange{0x1140, 0x117F, Fermi},
+    DeviceRange{0x1180, 0x11FF, Kepler},    DeviceRange{0x1200, 0x127F, Fermi},
+    DeviceRange{0x1280, 0x133F, Kepler},    DeviceRange{0x1340, 0x15BF, Maxwell},
+    DeviceRange{0x15C0, 0x15FF, Pascal},    DeviceRange{0x1600, 0x171F, Maxwell},
+    DeviceRange{0x1720, 0x173F, Pascal},    DeviceRange{0x1740, 0x17FF, Maxwell},
+    DeviceRange{0x1B00, 0x1D7F, Pascal},    DeviceRange{0x1D80, 0x1DFF, Volta},
+    DeviceRange{0x1E00, 0x1FFF, Turing},    DeviceRange{0x2080, 0x20FF, Ampere},
+    DeviceRange{0x2180, 0x21FF, Turing},    DeviceRange{0x2200, 0x227F, Ampere},
+    DeviceRange{0x2300, 0x2341, Hopper},    DeviceRange{0x2342, 0x234F, GraceHopper},
+    DeviceRange{0x2350, 0x23FF, Hopper},    DeviceRange{0x2400, 0x25FF, Ampere},
+    DeviceRange{0x2680, 0x28FF, Ada},       DeviceRange{0x2900, 0x2F7F, Blackwell},
     DeviceRange{0x3180, 0x33FF, Blackwell},
 };
 
@@ -209,9 +209,9 @@ Result<Flavour> choose_flavour(std::span<const Architecture> architectures, unsi
     if (!reason) return *wanted;
     Error error(Errc::Unsupported, *reason);
     if (other) return error;
-    return std::move(error).advise(fmt::format(
-        "use --flavour {}",
-        to_string(*wanted == Flavour::Open ? Flavour::Proprietary : Flavour::Open)));
+    return std::move(error).advise(
+        fmt::format("use --flavour {}",
+                    to_string(*wanted == Flavour::Open ? Flavour::Proprietary : Flavour::Open)));
   }
   if (!open && (proprietary || branch >= kOpenByDefault)) return Flavour::Open;
   if (!proprietary) return Flavour::Proprietary;
@@ -221,8 +221,9 @@ Result<Flavour> choose_flavour(std::span<const Architecture> architectures, unsi
              : Error(Errc::Unsupported,
                      fmt::format("no kernel module drives all GPUs of this machine: {}; {}", *open,
                                  *proprietary))
-                   .advise("take one of the GPUs out, or give it to a virtual machine: gantry "
-                           "vfio bind");
+                   .advise(
+                       "take one of the GPUs out, or give it to a virtual machine: gantry "
+                       "vfio bind");
 }
 
 }  // namespace gantry::preflight

@@ -64,9 +64,9 @@ std::string describe(const HolderFact& holder);
 // A container whose files include those of the driver that is installed now.
 struct ContainerFact {
   std::string id;
-  std::string pod;         // "namespace/name" or the pod's UID; "" if it is not of a pod
-  std::uint32_t pid = 0;   // of its first process
-  std::string command;     // of that process
+  std::string pod;        // "namespace/name" or the pod's UID; "" if it is not of a pod
+  std::uint32_t pid = 0;  // of its first process
+  std::string command;    // of that process
 };
 
 struct DiskFact {
@@ -132,9 +132,9 @@ struct LoadedDriver {
 
 struct Rights {
   unsigned uid = 0;
-  std::uint64_t capabilities = 0;      // effective, bit N is capability N
-  bool first_user_namespace = true;    // else the kernel refuses modules whatever the capabilities
-  bool in_pod = false;                 // or in another container
+  std::uint64_t capabilities = 0;    // effective, bit N is capability N
+  bool first_user_namespace = true;  // else the kernel refuses modules whatever the capabilities
+  bool in_pod = false;               // or in another container
   bool has(unsigned capability) const { return (capabilities >> capability & 1U) != 0; }
 };
 
@@ -150,8 +150,8 @@ struct MachineFacts {
   driver_package::OsRelease os;
   kernel_module::RunningKernel kernel;
   std::optional<kernel_module::KernelBuildDir> headers;
-  std::optional<Error> headers_error;  // why there are none that can be used
-  std::string build_release;      // of the kernel to build for; most often the running one
+  std::optional<Error> headers_error;      // why there are none that can be used
+  std::string build_release;               // of the kernel to build for; most often the running one
   std::vector<std::string> newer_kernels;  // installed, newer than the running one
   CompilerFact compiler;
   kernel_module::ModuleTrust trust;

@@ -5,6 +5,7 @@
 #include "gpu/procfs/gpus.hpp"
 #include "install/preflight/facts_internal.hpp"
 #include "vm/hypervisor/known_cards.hpp"
+#include "vm/hypervisor/vgpu_profile.hpp"
 #include "vm/pci/read_bus.hpp"
 #include "vm/pci/vgpu_capability.hpp"
 
@@ -44,6 +45,12 @@ std::string module_of_driver(const sys::Host& host, const std::string& driver) {
   return link.ok() ? std::string(base_name(*link)) : driver;
 }
 
+// "GRID T4-8Q", "NVIDIA A10-4Q": where the capability is missing, the name that a driver gives
+// tells that it is a vGPU.
+bool is_name_of_vgpu(std::string_view name) {
+  return hypervisor::parse_vgpu_profile(name.substr(name.rfind(' ') + 1)).ok();
+}
+
 GpuFact describe_gpu(const sys::Host& host, const pci::Function& function, const Names& names) {
   GpuFact gpu{.address = function.address,
               .device = function.id.device,
@@ -55,7 +62,7 @@ GpuFact describe_gpu(const sys::Host& host, const pci::Function& function, const
               .lost = !function.answers};
   const auto config = host.read(pci::device_path(function.address) + "/config", kConfigLimit);
   const auto vgpu = config.ok() ? pci::parse_vgpu_capability(*config) : std::nullopt;
-  gpu.is_vgpu = vgpu.has_value();
+  gpu.is_vgpu = vgpu.has_value() || is_name_of_vgpu(gpu.name);
   if (vgpu) gpu.vgpu_host_driver = vgpu->host_driver_version;
   return gpu;
 }

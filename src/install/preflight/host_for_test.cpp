@@ -3,13 +3,12 @@
 
 #include "support/tree.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
@@ -30,7 +29,8 @@ std::string bare_machine(const std::vector<std::string>& cards) {
     gpus += fmt::format(
         "  - card: {}\n    uuid: GPU-3ce174b0-4a10-8c30-9b50-70c1d2e3f4{:02}\n    minor: {}\n"
         "    board_id: 0x{:x}00\n"
-        "    pci: {{address: \"0000:{:02x}:00.0\", parent: \"0000:00:{:02x}.0\", irq: {}}}\n",
+        "    pci: {{address: \"0000:{:02x}:00.0\", parent: \"0000:00:{:02x}.0\", irq: {}, driver: "
+        "\"\"}}\n",
         cards[i], i, i, 0x3b + i, 0x3b + i, i + 2, 40 + i);
     bridges += fmt::format(
         "  - {{address: \"0000:00:{:02x}.0\", vendor: 0x8086, device: 0x2f04, class: 0x060400, "
@@ -40,7 +40,8 @@ std::string bare_machine(const std::vector<std::string>& cards) {
   return fmt::format(
       "description: a machine without a driver\nhostname: bare\n"
       "boot_id: 8f7a2b31-6a54-4f0e-b7cd-2e5d60a1b9c4\nos_release: debian\nkernel_release: {}\n"
-      "kernel_version: \"(debian-kernel@lists.debian.org) (gcc-12 (Debian 12.2.0-14) 12.2.0, GNU ld "
+      "kernel_version: \"(debian-kernel@lists.debian.org) (gcc-12 (Debian 12.2.0-14) 12.2.0, GNU "
+      "ld "
       "(GNU Binutils for Debian) 2.40) #1 SMP PREEMPT_DYNAMIC Debian 6.1.90-1\"\n"
       "cpu_model: Intel(R) Xeon(R)\nefi: true\nlockdown: none\n"
       "numa:\n  - {{cpus: 0-3, memory_mib: 16000}}\n"
@@ -192,8 +193,7 @@ void check_cases(const std::vector<FindingCase>& cases) {
     for (const auto& other : findings) all += other.code + ": " + other.sentence + "\n";
     ASSERT_NE(finding, nullptr) << all;
     EXPECT_EQ(to_string(finding->severity), to_string(severity));
-    const auto text =
-        fmt::format("{}\n{}\n{}", finding->sentence, finding->cause, finding->remedy);
+    const auto text = fmt::format("{}\n{}\n{}", finding->sentence, finding->cause, finding->remedy);
     EXPECT_THAT(text, testing::HasSubstr(std::string(says)));
     EXPECT_FALSE(finding->sentence.ends_with('.'));
     EXPECT_TRUE(finding->severity != Severity::Blocks || !finding->remedy.empty() ||

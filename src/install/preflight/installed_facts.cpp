@@ -23,9 +23,9 @@ bool exists_any(const sys::Host& host, std::initializer_list<std::string_view> p
 // for containers, and not the firmware or settings that stay behind.
 bool is_driver_package(std::string_view name) {
   constexpr std::array<std::string_view, 14> kPrefixes{
-      "nvidia-driver",    "nvidia-kernel",  "nvidia-dkms",     "nvidia-open",    "nvidia-headless",
-      "nvidia-utils",     "nvidia-smi",     "nvidia-tesla",    "nvidia-legacy",  "nvidia-vgpu",
-      "nvidia-linux-grid", "libcuda1",      "libnvidia-ml1",   "libnvidia-compute"};
+      "nvidia-driver",     "nvidia-kernel", "nvidia-dkms",   "nvidia-open",      "nvidia-headless",
+      "nvidia-utils",      "nvidia-smi",    "nvidia-tesla",  "nvidia-legacy",    "nvidia-vgpu",
+      "nvidia-linux-grid", "libcuda1",      "libnvidia-ml1", "libnvidia-compute"};
   if (name.starts_with("linux-modules-nvidia-") || name.starts_with("linux-objects-nvidia-"))
     return true;
   return std::any_of(kPrefixes.begin(), kPrefixes.end(),

@@ -74,9 +74,8 @@ void address_remedies(const sys::Host& host, std::span<Finding> findings) {
 }
 
 bool blocks(std::span<const Finding> findings) {
-  return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
-    return finding.severity == Severity::Blocks;
-  });
+  return std::any_of(findings.begin(), findings.end(),
+                     [](const Finding& finding) { return finding.severity == Severity::Blocks; });
 }
 
 Status first_blocker(std::span<const Finding> findings) {

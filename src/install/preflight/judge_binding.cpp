@@ -44,8 +44,8 @@ void judge_framebuffers(Judgement& j) {
   if (display == j.facts.gpus.end()) return;
   for (const auto& framebuffer : j.facts.framebuffers) {
     j.warn("framebuffer-console",
-           {.sentence = fmt::format("{} shows the console on {}", framebuffer.driver,
-                                    display->describe()),
+           {.sentence =
+                fmt::format("{} shows the console on {}", framebuffer.driver, display->describe()),
             .cause = "When the driver is loaded it takes the GPU over: the console can stay dark.",
             .remedy = "have SSH or a serial console at hand; or choose another display in the "
                       "firmware"});
@@ -59,8 +59,9 @@ void judge_binding(Judgement& judgement) {
     if (gpu.driver.empty() || gpu.driver == "nvidia" || gpu.is_for_virtual_machines()) continue;
     judge_holder(judgement, gpu);
   }
-  const bool nouveau_holds = std::any_of(judgement.facts.gpus.begin(), judgement.facts.gpus.end(),
-                                         [](const GpuFact& gpu) { return gpu.driver == "nouveau"; });
+  const bool nouveau_holds =
+      std::any_of(judgement.facts.gpus.begin(), judgement.facts.gpus.end(),
+                  [](const GpuFact& gpu) { return gpu.driver == "nouveau"; });
   if (!nouveau_holds && judgement.facts.is_loaded("nouveau")) {
     judgement.warn("nouveau-loaded",
                    {.sentence = "nouveau is loaded, but holds no GPU",

@@ -41,20 +41,18 @@ constexpr std::string_view kSetClock =
 
 void judge_behind(Judgement& j, const std::vector<ClockFact::Evidence>& later) {
   const auto& clock = j.facts.clock;
-  const auto newest =
-      *std::max_element(later.begin(), later.end(),
-                        [](const auto& a, const auto& b) { return a.time < b.time; });
+  const auto newest = *std::max_element(
+      later.begin(), later.end(), [](const auto& a, const auto& b) { return a.time < b.time; });
   const auto drift = describe_duration(newest.time - clock.now);
   std::vector<std::string> seen;
   for (const auto& evidence : later)
     seen.push_back(fmt::format("{} is of {}", evidence.what, date_of(evidence.time)));
   // One file may have been written while the clock was wrong in the other direction.
   if (clock.past.size() > 1 && later.size() * 2 < clock.past.size()) {
-    j.warn("clock-uncertain",
-           {.sentence = fmt::format("the clock says {}, but {}", date_of(clock.now),
-                                    fmt::join(seen, ", ")),
-            .cause = "The clock is wrong now, or it was when that was written.",
-            .remedy = "timedatectl  # compare with another clock"});
+    j.warn("clock-uncertain", {.sentence = fmt::format("the clock says {}, but {}",
+                                                       date_of(clock.now), fmt::join(seen, ", ")),
+                               .cause = "The clock is wrong now, or it was when that was written.",
+                               .remedy = "timedatectl  # compare with another clock"});
     return;
   }
   j.add(severity_of(j.request), "clock-behind",
@@ -71,13 +69,14 @@ void judge_ahead(Judgement& j) {
       *std::max_element(clock.past.begin(), clock.past.end(),
                         [](const auto& a, const auto& b) { return a.time < b.time; });
   if (clock.now - newest.time <= kMostYears * kYear) return;
-  j.add(severity_of(j.request), "clock-ahead",
-        {.sentence = fmt::format("the clock is probably ahead: it says {}, {} after the newest thing "
-                                 "on this machine ({}, {})",
-                                 date_of(clock.now), describe_duration(clock.now - newest.time),
-                                 newest.what, date_of(newest.time)),
-         .cause = "Certificates and package lists seem to have expired.",
-         .remedy = std::string(kSetClock)});
+  j.add(
+      severity_of(j.request), "clock-ahead",
+      {.sentence = fmt::format("the clock is probably ahead: it says {}, {} after the newest thing "
+                               "on this machine ({}, {})",
+                               date_of(clock.now), describe_duration(clock.now - newest.time),
+                               newest.what, date_of(newest.time)),
+       .cause = "Certificates and package lists seem to have expired.",
+       .remedy = std::string(kSetClock)});
 }
 
 std::string count_of(std::int64_t number, std::string_view unit) {
@@ -96,9 +95,8 @@ std::string describe_duration(std::int64_t seconds) {
   for (std::size_t i = 0; i < kUnits.size(); ++i) {
     const auto whole = seconds / kUnits[i].seconds;
     if (whole == 0 && i + 1 < kUnits.size()) continue;
-    const auto rest = i + 1 < kUnits.size()
-                          ? seconds % kUnits[i].seconds / kUnits[i + 1].seconds
-                          : std::int64_t{0};
+    const auto rest = i + 1 < kUnits.size() ? seconds % kUnits[i].seconds / kUnits[i + 1].seconds
+                                            : std::int64_t{0};
     auto text = count_of(whole, kUnits[i].name);
     if (rest > 0) text += " and " + count_of(rest, kUnits[i + 1].name);
     return text;

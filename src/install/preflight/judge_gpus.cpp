@@ -44,9 +44,11 @@ bool judge_presence(Judgement& j) {
     return false;
   }
   if (!gpus_for_driver(j.facts).empty()) return true;
-  j.block("gpus-for-virtual-machines",
-          {.sentence = "VFIO holds every GPU of this machine, for virtual machines",
-           .remedy = "gantry vfio status, then give those for containers back: sudo gantry vfio release"});
+  j.block(
+      "gpus-for-virtual-machines",
+      {.sentence = "VFIO holds every GPU of this machine, for virtual machines",
+       .remedy =
+           "gantry vfio status, then give those for containers back: sudo gantry vfio release"});
   return false;
 }
 
@@ -160,10 +162,10 @@ void judge_gpus(Judgement& judgement) {
   if (judgement.version && judge_branch(judgement)) judge_flavour(judgement);
   if (judgement.facts.nvswitches == 0) return;
   judgement.note("fabric-manager",
-                 {.sentence = fmt::format("{} NVSwitch{}: the fabric manager of the same version is "
-                                          "needed",
-                                          judgement.facts.nvswitches,
-                                          judgement.facts.nvswitches == 1 ? "" : "es"),
+                 {.sentence = fmt::format(
+                      "{} NVSwitch{}: the fabric manager of the same version is "
+                      "needed",
+                      judgement.facts.nvswitches, judgement.facts.nvswitches == 1 ? "" : "es"),
                   .cause = "Without it CUDA fails with 802, \"system not yet initialized\"."});
 }
 

@@ -30,9 +30,9 @@ std::string same_version(const Judgement& j, const InstalledDriver& driver) {
 void judge_packages(Judgement& j, const InstalledDriver& driver) {
   const bool deb = driver.kind == InstalledKind::Deb;
   if (j.request.source == Source::Packages) {
-    j.note("driver-installed", {.sentence = fmt::format("{} is installed by packages{}",
-                                                        version_text(driver),
-                                                        same_version(j, driver))});
+    j.note("driver-installed",
+           {.sentence = fmt::format("{} is installed by packages{}", version_text(driver),
+                                    same_version(j, driver))});
     return;
   }
   const auto remove =

@@ -14,12 +14,10 @@ namespace gantry::preflight {
 namespace {
 
 // How to get a compiler: in a pod it comes from the image, else from the distribution.
-std::string package_command(const MachineFacts& facts, std::string_view deb,
-                            std::string_view rpm) {
+std::string package_command(const MachineFacts& facts, std::string_view deb, std::string_view rpm) {
   const auto& os = facts.os;
   if (facts.compiler.from_image)
-    return fmt::format("add {} to the image of the installer, or use --source precompiled",
-                       deb);
+    return fmt::format("add {} to the image of the installer, or use --source precompiled", deb);
   if (driver_package::is_like(os, "debian") || driver_package::is_like(os, "ubuntu"))
     return fmt::format("sudo apt-get install {}", deb);
   if (driver_package::is_like(os, "suse") || driver_package::is_like(os, "sles") ||
@@ -56,10 +54,10 @@ void judge_gcc(Judgement& j, int wanted) {
   }
   if (compiler.default_gcc == wanted) return;
   if (has_wanted) {
-    j.note("compiler-chosen",
-           {.sentence = fmt::format("the modules will be compiled by {}, as the kernel was, and not "
-                                    "by the default compiler",
-                                    name)});
+    j.note("compiler-chosen", {.sentence = fmt::format(
+                                   "the modules will be compiled by {}, as the kernel was, and not "
+                                   "by the default compiler",
+                                   name)});
     return;
   }
   j.block("compiler-mismatch",
@@ -93,9 +91,8 @@ void judge_tools(Judgement& j) {
                                  .remedy = package_command(j.facts, "gcc make", "gcc make")});
   }
   if (!compiler.has_make) {
-    j.block("make-missing",
-            {.sentence = "make is not installed, so modules cannot be built",
-             .remedy = package_command(j.facts, "make", "make")});
+    j.block("make-missing", {.sentence = "make is not installed, so modules cannot be built",
+                             .remedy = package_command(j.facts, "make", "make")});
   }
   if (!compiler.has_linker) {
     j.block("linker-missing",
@@ -129,8 +126,8 @@ void judge_age(Judgement& j) {
     const bool newer = major > row.major || (major == row.major && minor > row.minor);
     if (newer) {
       j.warn("kernel-newer-than-driver",
-             {.sentence = fmt::format("driver {} is older than kernel {}", version_of(j.request),
-                                      release),
+             {.sentence =
+                  fmt::format("driver {} is older than kernel {}", version_of(j.request), release),
               .cause = fmt::format("As NVIDIA published it, this branch is known to compile up to "
                                    "kernel {}.{}.",
                                    row.major, row.minor),
@@ -147,15 +144,17 @@ void judge_trust(Judgement& j) {
                           .value_or("the kernel accepts signed modules only");
   if (j.request.source == Source::Precompiled) return;  // judged by the modules themselves
   if (!j.request.sign_key.empty()) {
-    j.note("modules-will-be-signed",
-           {.sentence = "the kernel accepts signed modules only; they will be signed with the given "
-                        "key",
-            .cause = "The kernel must trust its certificate."});
+    j.note(
+        "modules-will-be-signed",
+        {.sentence = "the kernel accepts signed modules only; they will be signed with the given "
+                     "key",
+         .cause = "The kernel must trust its certificate."});
     return;
   }
   const Words words{.sentence = reason,
-                    .cause = "A module without a trusted signature is refused: \"Key was rejected "
-                             "by service\" or \"Required key not available\".",
+                    .cause =
+                        "A module without a trusted signature is refused: \"Key was rejected "
+                        "by service\" or \"Required key not available\".",
                     .remedy = kernel_module::remedy_refused(module, j.facts.trust)};
   // Some distributions sign their packages, others build them here.
   j.add(j.request.source == Source::Packages ? Severity::Warns : Severity::Blocks,

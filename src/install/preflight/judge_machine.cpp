@@ -3,10 +3,10 @@
 #include "base/core/text.hpp"
 #include "install/preflight/judge_internal.hpp"
 
+#include <linux/capability.h>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <linux/capability.h>
 
 #include <algorithm>
 #include <array>
@@ -20,8 +20,9 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 void judge_rights(Judgement& j) {
   const auto& rights = j.facts.rights;
   if (rights.uid != 0) {
-    j.block("not-root", {.sentence = "only root can install a driver", .remedy = "sudo, or in a pod "
-                                                                               "runAsUser: 0"});
+    j.block("not-root", {.sentence = "only root can install a driver",
+                         .remedy = "run the command with sudo; in a pod: "
+                                   "runAsUser: 0"});
     return;
   }
   if (!rights.first_user_namespace) {
@@ -36,9 +37,10 @@ void judge_rights(Judgement& j) {
     unsigned number;
     std::string_view name;
   };
-  constexpr std::array kNeeded{Needed{CAP_SYS_MODULE, "SYS_MODULE (to load the modules)"},
-                               Needed{CAP_MKNOD, "MKNOD (to make device nodes)"},
-                               Needed{CAP_DAC_OVERRIDE, "DAC_OVERRIDE (to write the host's files)"}};
+  constexpr std::array kNeeded{
+      Needed{CAP_SYS_MODULE, "SYS_MODULE (to load the modules)"},
+      Needed{CAP_MKNOD, "MKNOD (to make device nodes)"},
+      Needed{CAP_DAC_OVERRIDE, "DAC_OVERRIDE (to write the host's files)"}};
   std::vector<std::string_view> missing;
   for (const auto& [number, name] : kNeeded) {
     if (!rights.has(number)) missing.push_back(name);
@@ -48,7 +50,7 @@ void judge_rights(Judgement& j) {
           {.sentence = fmt::format("missing capabilit{}: {}", missing.size() == 1 ? "y" : "ies",
                                    fmt::join(missing, ", ")),
            .remedy = "in a pod: securityContext.privileged: true, in a namespace with the label "
-                     "pod-security.kubernetes.io/enforce=privileged"});
+                     "pod-security.kubernetes.io/enforce=privileged; with docker: --privileged"});
 }
 
 // How much each place gets, as a multiple of the archive: NVIDIA's archives grow to three or four
@@ -110,21 +112,20 @@ void judge_disks(Judgement& j) {
       continue;
     }
     const bool packages = j.request.source == Source::Packages;
-    j.block("directory-read-only",
-            {.sentence = fmt::format("{} is on a file system that cannot be written to{}", disk.path,
-                                     disk.mount.empty() ? "" : fmt::format(" ({})", disk.mount)),
-             .remedy = packages ? "use --source run with a --directory that can be written to"
-                                : "choose a --directory that can be written to, such as "
-                                  "/home/kubernetes/bin/nvidia or /var/lib/nvidia"});
+    j.block(
+        "directory-read-only",
+        {.sentence = fmt::format("{} is on a file system that cannot be written to{}", disk.path,
+                                 disk.mount.empty() ? "" : fmt::format(" ({})", disk.mount)),
+         .remedy = packages ? "use --source run with a --directory that can be written to"
+                            : "choose a --directory that can be written to, such as "
+                              "/home/kubernetes/bin/nvidia or /var/lib/nvidia"});
   }
   const auto* directory = j.facts.disk(j.request.directory);
   if (directory != nullptr && directory->no_exec && j.request.source != Source::Packages) {
     j.block("directory-no-exec",
-            {.sentence = fmt::format("{} is on a file system mounted with noexec{}",
-                                     j.request.directory,
-                                     directory->mount.empty()
-                                         ? ""
-                                         : fmt::format(" ({})", directory->mount)),
+            {.sentence = fmt::format(
+                 "{} is on a file system mounted with noexec{}", j.request.directory,
+                 directory->mount.empty() ? "" : fmt::format(" ({})", directory->mount)),
              .cause = "nvidia-smi and the libraries could not be used from there.",
              .remedy = directory->mount.empty()
                            ? std::string("choose another --directory")
@@ -179,8 +180,8 @@ void judge_libc(Judgement& j) {
     return;
   }
   if (older_version(glibc, kOldest)) {
-    j.block("glibc-old", {.sentence = fmt::format("glibc {} is too old; {} is the oldest that works",
-                                                  glibc, kOldest)});
+    j.block("glibc-old", {.sentence = fmt::format(
+                              "glibc {} is too old; {} is the oldest that works", glibc, kOldest)});
   } else if (j.version && j.version->branch >= kNew && older_version(glibc, kOldestOfNew)) {
     j.warn("glibc-old", {.sentence = fmt::format("glibc {} is older than that of the systems which "
                                                  "branch {} is made for ({})",

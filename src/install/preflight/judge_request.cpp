@@ -50,7 +50,8 @@ void judge_archive_name(Judgement& j) {
                                      name->architecture, j.facts.machine),
              .remedy = fmt::format("use NVIDIA-Linux-{}-{}.run", j.facts.machine, name->version)});
   }
-  if (!j.request.version.empty() && j.version && name->version != j.request.version) {
+  const bool is_version = j.version && !j.version->is_branch_only;
+  if (!j.request.version.empty() && is_version && name->version != j.request.version) {
     j.block("run-file-other-version",
             {.sentence = fmt::format("the archive has driver {}, and {} was asked for",
                                      name->version, j.request.version),
@@ -90,11 +91,12 @@ void judge_digest(Judgement& j) {
   }
   const bool archive = request.source == Source::Run || request.source == Source::Grid;
   if (!archive || !request.run_file.empty() || request.trust_download_without_digest) return;
-  j.block("download-without-digest",
-          {.sentence = "the archive would be downloaded without a digest to compare it with",
-           .cause = "The kernel module runs with all rights, and a digest from the same server would "
-                    "prove nothing.",
-           .remedy = "give --sha256, or accept the risk with --trust-download-without-digest"});
+  j.block(
+      "download-without-digest",
+      {.sentence = "the archive would be downloaded without a digest to compare it with",
+       .cause = "The kernel module runs with all rights, and a digest from the same server would "
+                "prove nothing.",
+       .remedy = "give --sha256, or accept the risk with --trust-download-without-digest"});
 }
 
 void judge_signing(Judgement& j) {
@@ -107,8 +109,8 @@ void judge_signing(Judgement& j) {
   }
   if (request.sign_key.starts_with('/')) {
     j.warn("signing-key-on-node",
-           {.sentence = fmt::format("the private key {} is on this machine",
-                                    printable(request.sign_key)),
+           {.sentence =
+                fmt::format("the private key {} is on this machine", printable(request.sign_key)),
             .cause = "Whoever becomes root here can sign modules for every machine that trusts the "
                      "key.",
             .remedy = "sign the modules on a build machine and use --source precompiled, or keep "

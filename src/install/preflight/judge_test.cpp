@@ -38,7 +38,8 @@ TEST(Judge, FindsNothingAgainstABareMachineThatIsFit) {
 TEST(Judge, EveryFindingThatCanBeGivenHasACase) {
   std::set<std::string_view> with_case;
   for (const auto& one : all_cases()) with_case.insert(one.code);
-  for (const auto& known : known_findings()) EXPECT_TRUE(with_case.contains(known.code)) << known.code;
+  for (const auto& known : known_findings())
+    EXPECT_TRUE(with_case.contains(known.code)) << known.code;
   EXPECT_EQ(with_case.size(), known_findings().size());
 }
 
@@ -162,8 +163,8 @@ TEST(Request, TheVersionMayComeFromTheNameOfTheArchive) {
 }
 
 TEST(Request, SourcesHaveNames) {
-  for (const auto source : {Source::Run, Source::Packages, Source::Precompiled,
-                            Source::NvidiaContainer, Source::Grid})
+  for (const auto source :
+       {Source::Run, Source::Packages, Source::Precompiled, Source::NvidiaContainer, Source::Grid})
     EXPECT_EQ(parse_source(to_string(source)), source);
   EXPECT_FALSE(parse_source("floppy"));
 }

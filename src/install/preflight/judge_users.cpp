@@ -25,10 +25,10 @@ std::string end_remedy(const HolderFact& holder) {
 void judge_holders(Judgement& j) {
   for (const auto& holder : j.facts.holders) {
     if (holder.is_service) {
-      j.note("driver-service",
-             {.sentence = fmt::format("{} (pid {}) belongs to the driver; it is stopped and started "
-                                      "again",
-                                      printable(holder.process.name), holder.process.pid)});
+      j.note("driver-service", {.sentence = fmt::format(
+                                    "{} (pid {}) belongs to the driver; it is stopped and started "
+                                    "again",
+                                    printable(holder.process.name), holder.process.pid)});
       continue;
     }
     const Words words{
@@ -54,12 +54,13 @@ void judge_containers(Judgement& j) {
 
 void judge_unload(Judgement& j) {
   if (!j.facts.can_unload) {
-    j.block("kernel-cannot-unload",
-            {.sentence = fmt::format("driver {} is loaded, and this kernel cannot unload modules",
-                                     j.facts.loaded.version),
-             .cause = "It was built without CONFIG_MODULE_UNLOAD.",
-             .remedy = "keep the old driver from being loaded at boot (echo blacklist nvidia | sudo "
-                       "tee /etc/modprobe.d/nvidia-not-now.conf), sudo reboot, then install"});
+    j.block(
+        "kernel-cannot-unload",
+        {.sentence = fmt::format("driver {} is loaded, and this kernel cannot unload modules",
+                                 j.facts.loaded.version),
+         .cause = "It was built without CONFIG_MODULE_UNLOAD.",
+         .remedy = "keep the old driver from being loaded at boot (echo blacklist nvidia | sudo "
+                   "tee /etc/modprobe.d/nvidia-not-now.conf), sudo reboot, then install"});
     return;
   }
   for (const auto& blocker : kernel_module::unload_order(j.facts.modules).blockers) {

@@ -29,13 +29,13 @@ std::vector<FindingCase> machine_cases() {
       {"not-root", Blocks, "sudo", [](TestHost& host) { host.sources.rights.uid = 1000; }},
       {"user-namespace", Blocks, "hostUsers: true",
        [](TestHost& host) { host.sources.rights.first_user_namespace = false; }},
-      {"capability-missing", Blocks, "missing capabilities: SYS_MODULE (to load the modules), MKNOD",
+      {"capability-missing", Blocks,
+       "missing capabilities: SYS_MODULE (to load the modules), MKNOD",
        [](TestHost& host) { host.sources.rights.capabilities = 0xa80425fb & ~(1U << 27U); }},
       {"disk-full", Blocks, "/ has 1.0 MiB free",
-       [](TestHost& host) {
-         host.sources.disk = disk({.free_bytes = std::uint64_t{1} << 20U});
-       }},
-      {"directory-read-only", Blocks, "/usr/local/nvidia is on a file system that cannot be written",
+       [](TestHost& host) { host.sources.disk = disk({.free_bytes = std::uint64_t{1} << 20U}); }},
+      {"directory-read-only", Blocks,
+       "/usr/local/nvidia is on a file system that cannot be written",
        [](TestHost& host) {
          host.sources.disk = disk({.free_bytes = kPlenty, .read_only = true});
        }},
@@ -72,9 +72,7 @@ std::vector<FindingCase> machine_cases() {
       {"clock-ahead", Warns, "the clock is probably ahead: it says 2040-01-01",
        [](TestHost& host) { host.sources.now = k2040; }},
       {"clock-uncertain", Warns, "/var/lib/dpkg is of 2031-11",
-       [](TestHost& host) {
-         host.changed_at("/var/lib/dpkg", host.sources.now + 5 * kYear);
-       }},
+       [](TestHost& host) { host.changed_at("/var/lib/dpkg", host.sources.now + 5 * kYear); }},
   };
 }
 

@@ -10,7 +10,8 @@ namespace gantry::preflight {
 // The file name and the directory are those that distributions use.
 inline constexpr std::string_view kForbidNouveau =
     "printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee "
-    "/etc/modprobe.d/nvidia-no-nouveau.conf && (sudo update-initramfs -u || sudo dracut -f) && sudo "
+    "/etc/modprobe.d/nvidia-no-nouveau.conf && (sudo update-initramfs -u || sudo dracut -f) && "
+    "sudo "
     "reboot";
 
 // For any other module that holds a GPU: `commands` write the files that forbid it.

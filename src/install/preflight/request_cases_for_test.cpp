@@ -26,9 +26,7 @@ std::vector<FindingCase> request_cases() {
       {"version-is-branch", Blocks, "580 is a branch of the driver",
        [](TestHost& host) { host.request.version = "580"; }},
       {"run-file-other-cpu", Blocks, "for aarch64 processors, and this machine has x86_64",
-       [](TestHost& host) {
-         host.request.run_file = "/root/NVIDIA-Linux-aarch64-580.159.04.run";
-       }},
+       [](TestHost& host) { host.request.run_file = "/root/NVIDIA-Linux-aarch64-580.159.04.run"; }},
       {"run-file-other-version", Blocks, "has driver 535.183.01, and 580.159.04 was asked for",
        [](TestHost& host) { host.request.run_file = "/root/NVIDIA-Linux-x86_64-535.183.01.run"; }},
       {"vgpu-host-driver-requested", Blocks, "is the driver of a vGPU host",

@@ -60,8 +60,7 @@ void read_disks(const sys::Host& host, const FactSources& sources, MachineFacts&
 void read_files(const sys::Host& host, const FactSources& sources, MachineFacts& facts) {
   for (const auto& path : sources.files) {
     const auto info = host.info(path);
-    facts.files.push_back(
-        {.path = path, .exists = info.ok(), .bytes = info.ok() ? info->size : 0});
+    facts.files.push_back({.path = path, .exists = info.ok(), .bytes = info.ok() ? info->size : 0});
   }
 }
 
@@ -96,9 +95,12 @@ void add_newest(const sys::Host& host, const std::vector<std::string>& paths,
   if (newest.time > 0) past.push_back(std::move(newest));
 }
 
-constexpr std::array kLibcPaths{
-    "/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", "/lib64/libc.so.6",
-    "/usr/lib64/libc.so.6",            "/usr/lib/libc.so.6",               "/lib/libc.so.6"};
+constexpr std::array kLibcPaths{"/lib/x86_64-linux-gnu/libc.so.6",
+                                "/lib/aarch64-linux-gnu/libc.so.6",
+                                "/lib64/libc.so.6",
+                                "/usr/lib64/libc.so.6",
+                                "/usr/lib/libc.so.6",
+                                "/lib/libc.so.6"};
 
 // "/lib/x86_64-linux-gnu/libc-2.31.so" -> "2.31"
 std::string version_in_libc_name(std::string_view path) {

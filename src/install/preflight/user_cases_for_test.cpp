@@ -29,8 +29,7 @@ std::string container_cgroup() {
 void in_use(TestHost& host) {
   host.loaded().process(4711, "train", container_cgroup()).opens(4711, "/dev/nvidia0");
   host.opens(4711, "/dev/nvidiactl");
-  host.file(
-      "/var/log/pods/default_train_6f9c1d1e-0d5a-4b1e-9a51-0123456789ab/train/0.log", "");
+  host.file("/var/log/pods/default_train_6f9c1d1e-0d5a-4b1e-9a51-0123456789ab/train/0.log", "");
 }
 
 }  // namespace
@@ -38,9 +37,7 @@ void in_use(TestHost& host) {
 std::vector<FindingCase> user_cases() {
   return {
       {"driver-installed", Notes, "Gantry installed",
-       [](TestHost& host) {
-         host.file(std::string(kWorkDirectory) + "/installed.json", "{}\n");
-       }},
+       [](TestHost& host) { host.file(std::string(kWorkDirectory) + "/installed.json", "{}\n"); }},
       {"installed-by-deb", Blocks, "sudo apt-get purge nvidia-driver-535 &&",
        [](TestHost& host) {
          host.file("/var/lib/dpkg/status", kStatus);
@@ -91,15 +88,18 @@ std::vector<FindingCase> user_cases() {
        }},
       {"module-used-by-other", Blocks, "sudo rmmod other_rdma",
        [](TestHost& host) {
-         host.loaded().file("/proc/modules",
-                            "other_rdma 4096 0 - Live 0x0\nnvidia 56668160 1 other_rdma, Live 0x0\n");
+         host.loaded().file(
+             "/proc/modules",
+             "other_rdma 4096 0 - Live 0x0\nnvidia 56668160 1 other_rdma, Live 0x0\n");
        }},
       {"module-busy", Blocks, "sudo fuser -v /dev/nvidia*",
        [](TestHost& host) {
          host.loaded().file("/proc/modules", "nvidia 56668160 3 - Live 0x0\n");
        }},
       {"kernel-cannot-unload", Blocks, "CONFIG_MODULE_UNLOAD",
-       [](TestHost& host) { host.loaded().file("/proc/modules", "nvidia 56668160 - - Live 0x0\n"); }},
+       [](TestHost& host) {
+         host.loaded().file("/proc/modules", "nvidia 56668160 - - Live 0x0\n");
+       }},
   };
 }
 

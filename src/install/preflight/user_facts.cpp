@@ -14,7 +14,6 @@
 namespace gantry::preflight {
 namespace {
 
-
 std::vector<std::string> driver_nodes(const sys::Host& host) {
   std::vector<std::string> nodes;
   for (const auto* directory : {"/dev", "/dev/nvidia-caps", "/dev/nvidia-caps-imex-channels"}) {
@@ -43,8 +42,7 @@ bool is_service(const vfio::Holder& process) {
 void read_holders(const sys::Host& host, MachineFacts& facts) {
   const auto nodes = driver_nodes(host);
   for (const auto& holder : vfio::find_holders(host, nodes)) {
-    const bool same =
-        !facts.holders.empty() && facts.holders.back().process.pid == holder.pid;
+    const bool same = !facts.holders.empty() && facts.holders.back().process.pid == holder.pid;
     if (!same) {
       facts.holders.push_back({.process = holder,
                                .nodes = {},
