@@ -86,7 +86,8 @@ Result<MachineFacts> read_facts(const sys::Host& host, const FactSources& source
   }
   read_kernel(host, sources, facts);
   read_toolchain(host, sources, facts);
-  read_installed(host, facts);
+  read_precompiled(host, sources, facts);  // after the kernel
+  read_installed(host, sources, facts);
   read_users(host, facts);
   read_storage(host, sources, facts);
   read_clock(host, sources, facts);

@@ -104,6 +104,12 @@ struct ClockFact {
   std::vector<Evidence> past;  // moments that have certainly passed
 };
 
+// A module that was built elsewhere, as a request names it.
+struct PrecompiledFact {
+  std::string path;
+  Result<kernel_module::ModuleFile> module;
+};
+
 enum class InstalledKind : std::uint8_t {
   None,
   Gantry,     // by us
@@ -162,6 +168,10 @@ struct MachineFacts {
 
   LoadedDriver loaded;
   std::vector<InstalledDriver> installed;  // of every kind that is there
+  // Names of versions that are complete in the directory of the driver, in use or not:
+  // "580.159.04-0123456789ab-open".
+  std::vector<std::string> placed_versions;
+  std::vector<PrecompiledFact> precompiled;
   std::vector<HolderFact> holders;
   std::vector<ContainerFact> containers;
 
@@ -189,6 +199,8 @@ struct FactSources {
   Rights rights;
   std::string machine;             // of uname
   std::string kernel;              // the release to build for; "": the running one
+  std::string directory;           // of the driver
+  std::string modules;             // the directory with modules that were built elsewhere; "": none
   std::vector<std::string> paths;  // whose file systems will be written to; they need not exist
   std::vector<std::string> files;  // that the request names
   // Free bytes and flags of the file system of an existing path. Empty: only what the list of

@@ -17,7 +17,8 @@ inline constexpr std::size_t kMountsLimit = std::size_t{4} << 20U;
 Status read_gpus(const sys::Host& host, MachineFacts& facts);
 void read_kernel(const sys::Host& host, const FactSources& sources, MachineFacts& facts);
 void read_toolchain(const sys::Host& host, const FactSources& sources, MachineFacts& facts);
-void read_installed(const sys::Host& host, MachineFacts& facts);  // after read_kernel
+void read_precompiled(const sys::Host& host, const FactSources& sources, MachineFacts& facts);
+void read_installed(const sys::Host& host, const FactSources& sources, MachineFacts& facts);
 void read_users(const sys::Host& host, MachineFacts& facts);
 void read_storage(const sys::Host& host, const FactSources& sources, MachineFacts& facts);
 void read_clock(const sys::Host& host, const FactSources& sources, MachineFacts& facts);

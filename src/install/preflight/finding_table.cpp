@@ -59,6 +59,10 @@ constexpr std::array kTable{
     KnownFinding{"modules-disabled", kNo, "the kernel loads no modules"},
     KnownFinding{"unsigned-module-refused", kMay, "the kernel accepts signed modules only"},
     KnownFinding{"modules-will-be-signed", kMay, "the modules will be signed"},
+    KnownFinding{"precompiled-missing", kNo, "no modules where they should be"},
+    KnownFinding{"precompiled-damaged", kNo, "a module that cannot be read"},
+    KnownFinding{"precompiled-other-kernel", kNo, "a module for another kernel"},
+    KnownFinding{"precompiled-other-driver", kNo, "a module of another driver"},
     KnownFinding{"modprobe-forbids-nvidia", kMay, "modprobe is told not to load nvidia"},
     KnownFinding{"newer-kernel-installed", kMay, "a newer kernel waits for a reboot"},
     // what is installed and in use

@@ -130,8 +130,16 @@ std::string version_in_google_cache(std::string_view text) {
   return "";
 }
 
-void read_installed(const sys::Host& host, MachineFacts& facts) {
+void read_installed(const sys::Host& host, const FactSources& sources, MachineFacts& facts) {
   InstalledReader(host, facts).read_all();
+  if (sources.directory.empty()) return;
+  for (auto& name : host.list(sources.directory + "/.versions").value_or({})) {
+    // "580.159.04-0123456789ab"; others are being filled.
+    const auto dash = name.find('-');
+    if (DriverVersion::parse(std::string_view(name).substr(0, dash)) &&
+        name.find('.', dash) == std::string::npos)
+      facts.placed_versions.push_back(std::move(name));
+  }
 }
 
 }  // namespace gantry::preflight

@@ -41,12 +41,22 @@ bool Judgement::wants_guest_driver() const {
   return name.ok() && name->kind == driver_package::RunKind::GuestDriver;
 }
 
+// The proprietary module's licence is "NVIDIA", the open one's "Dual MIT/GPL".
+std::optional<Flavour> Judgement::wanted_flavour() const {
+  if (request.flavour || request.source != Source::Precompiled) return request.flavour;
+  for (const auto& precompiled : facts.precompiled) {
+    if (precompiled.module.ok() && precompiled.module->name == "nvidia")
+      return precompiled.module->license == "NVIDIA" ? Flavour::Proprietary : Flavour::Open;
+  }
+  return std::nullopt;
+}
+
 bool Judgement::replaces_loaded() const {
   if (facts.loaded.version.empty()) return false;
   if (facts.loaded.version != version_of(request)) return true;
-  if (!request.flavour || facts.loaded.flavour == model::ModuleFlavour::Unknown) return false;
-  return (facts.loaded.flavour == model::ModuleFlavour::Open) !=
-         (*request.flavour == Flavour::Open);
+  const auto flavour = wanted_flavour();
+  if (!flavour || facts.loaded.flavour == model::ModuleFlavour::Unknown) return false;
+  return (facts.loaded.flavour == model::ModuleFlavour::Open) != (*flavour == Flavour::Open);
 }
 
 std::vector<Finding> judge(const MachineFacts& facts, const DriverRequest& request) {
@@ -55,6 +65,7 @@ std::vector<Finding> judge(const MachineFacts& facts, const DriverRequest& reque
   judge_gpus(judgement);
   judge_binding(judgement);
   judge_kernel(judgement);
+  judge_precompiled(judgement);
   judge_installed(judgement);
   judge_users(judgement);
   judge_machine(judgement);

@@ -111,7 +111,7 @@ bool judge_branch(Judgement& j) {
 
 void judge_flavour(Judgement& j) {
   const auto architectures = j.facts.architectures();
-  const auto flavour = choose_flavour(architectures, j.version->branch, j.request.flavour);
+  const auto flavour = choose_flavour(architectures, j.version->branch, j.wanted_flavour());
   if (!flavour.ok()) {
     j.block("flavour-unsupported",
             {.sentence = flavour.error().cause(), .remedy = flavour.error().remedy()});

@@ -42,6 +42,8 @@ class Judgement {
 
   // The archive is the guest driver of vGPUs.
   bool wants_guest_driver() const;
+  // The flavour that was asked for, or that modules which were built elsewhere have.
+  std::optional<Flavour> wanted_flavour() const;
   // A driver is loaded, and it is not the one that is asked for: it has to be unloaded.
   bool replaces_loaded() const;
 };
@@ -50,6 +52,7 @@ void judge_request(Judgement& judgement);
 void judge_gpus(Judgement& judgement);
 void judge_binding(Judgement& judgement);
 void judge_kernel(Judgement& judgement);
+void judge_precompiled(Judgement& judgement);
 void judge_installed(Judgement& judgement);
 void judge_users(Judgement& judgement);
 void judge_machine(Judgement& judgement);

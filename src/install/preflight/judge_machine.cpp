@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 
 namespace gantry::preflight {
 namespace {
@@ -58,19 +59,20 @@ void judge_rights(Judgement& j) {
 constexpr std::uint64_t kUsualArchive = 400 * kMiB;
 constexpr std::uint64_t kMargin = 16 * kMiB;
 
-std::uint64_t archive_bytes(const Judgement& j) {
-  const auto* file = j.facts.file(j.request.run_file);
-  return file != nullptr && file->exists && !j.request.run_file.empty() ? file->bytes
-                                                                        : kUsualArchive;
-}
-
 struct Need {
   std::string path;
   std::uint64_t bytes;
 };
 
+// nullopt: it is not known before the download.
+std::optional<std::uint64_t> archive_bytes(const Judgement& j) {
+  if (j.request.run_file.empty()) return std::nullopt;
+  const auto* file = j.facts.file(j.request.run_file);
+  return file != nullptr && file->exists ? std::optional(file->bytes) : std::nullopt;
+}
+
 std::vector<Need> needs_of(const Judgement& j) {
-  const auto archive = archive_bytes(j);
+  const auto archive = archive_bytes(j).value_or(kUsualArchive);
   const auto download = j.request.run_file.empty() ? archive : 0;
   if (j.request.source == Source::Packages) return {{"/usr", 5 * archive + kMargin}};
   if (j.request.source == Source::NvidiaContainer) return {};
@@ -94,10 +96,13 @@ void judge_space(Judgement& j) {
   }
   for (const auto& [mount, sum] : sums) {
     if (*sum.disk->free_bytes >= sum.bytes) continue;
-    j.block("disk-full",
-            {.sentence = fmt::format("{} has {} free, and the installation needs {}", mount,
-                                     human_bytes(*sum.disk->free_bytes), human_bytes(sum.bytes)),
-             .remedy = "make room, or choose another --directory"});
+    const bool known = archive_bytes(j).has_value();
+    const Words words{
+        .sentence = fmt::format(
+            "{} has {} free, and the installation {} {}", mount, human_bytes(*sum.disk->free_bytes),
+            known ? "needs" : "of an archive of the usual size needs", human_bytes(sum.bytes)),
+        .remedy = "make room, or choose another --directory"};
+    j.add(known ? Severity::Blocks : Severity::Warns, "disk-full", words);
   }
 }
 

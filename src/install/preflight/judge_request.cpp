@@ -80,6 +80,11 @@ void judge_files(Judgement& j) {
   }
 }
 
+bool is_placed(const MachineFacts& facts, const std::string& version) {
+  return std::any_of(facts.placed_versions.begin(), facts.placed_versions.end(),
+                     [&](const std::string& name) { return name.starts_with(version + "-"); });
+}
+
 void judge_digest(Judgement& j) {
   const auto& request = j.request;
   if (!request.sha256.empty()) {
@@ -91,6 +96,7 @@ void judge_digest(Judgement& j) {
   }
   const bool archive = request.source == Source::Run || request.source == Source::Grid;
   if (!archive || !request.run_file.empty() || request.trust_download_without_digest) return;
+  if (is_placed(j.facts, version_of(request))) return;  // nothing is downloaded
   j.block(
       "download-without-digest",
       {.sentence = "the archive would be downloaded without a digest to compare it with",

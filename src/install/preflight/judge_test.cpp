@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "install/preflight/judge.hpp"
 
+#include "install/kernel_module/module_image_for_test.hpp"
 #include "install/preflight/host_for_test.hpp"
-#include "support/parsed_json.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -100,7 +100,33 @@ TEST(Judge, BuildsNothingForPrecompiledModules) {
   TestHost host;
   host.remove("/usr/bin/make").remove("/usr/bin/gcc").remove("/usr/bin/gcc-12");
   host.request.source = Source::Precompiled;
+  host.sources.modules = host.request.modules = "/root/ko";
+  host.file("/root/ko/nvidia.ko",
+            kernel_module::nvidia_module("nvidia", kTestKernel, "580.159.04", "Dual MIT/GPL"));
+  const auto status = first_blocker(host.judge());
+  EXPECT_TRUE(status.ok()) << status.error().text();
+}
+
+TEST(Judge, AVersionThatIsOnTheMachineNeedsNoDigest) {
+  TestHost host;
+  host.request.run_file.clear();
+  EXPECT_TRUE(blocks(host.judge()));
+  host.sources.directory = host.request.directory;
+  host.file("/usr/local/nvidia/.versions/580.159.04-0123456789ab-open/bin/nvidia-smi", "");
+  EXPECT_THAT(host.facts().placed_versions, testing::SizeIs(1));
   EXPECT_FALSE(blocks(host.judge()));
+  host.request.version = "570.1";
+  EXPECT_TRUE(blocks(host.judge()));
+}
+
+TEST(Judge, OurOwnContainerIsNotInTheWay) {
+  TestHost host;
+  const auto cgroup = "0::/system.slice/docker-" + std::string(64, 'c') + ".scope\n";
+  host.loaded().process(70, "entrypoint.sh", cgroup).process(71, "gantry", cgroup);
+  for (const auto* pid : {"70", "71"})
+    host.file(fmt::format("/proc/{}/mountinfo", pid),
+              "1 2 8:1 / /usr/local/nvidia rw - ext4 x rw\n");
+  EXPECT_EQ(find(host.judge(), "container-has-old-driver"), nullptr);
 }
 
 TEST(Judge, SaysOfACompilerInAPodThatTheImageLacksIt) {

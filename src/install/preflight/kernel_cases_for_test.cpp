@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "install/kernel_module/module_image_for_test.hpp"
 #include "install/preflight/host_for_test.hpp"
 
 #include <fmt/format.h>
@@ -10,6 +11,13 @@ using enum Severity;
 
 std::string headers() {
   return fmt::format("/usr/src/linux-headers-{}", kTestKernel);
+}
+
+void precompiled(TestHost& host, std::string_view module) {
+  host.request.source = Source::Precompiled;
+  host.request.modules = "/root/ko";
+  host.sources.modules = "/root/ko";
+  host.file(fmt::format("/root/ko/{}/nvidia.ko", kTestKernel), module);
 }
 
 }  // namespace
@@ -60,6 +68,36 @@ std::vector<FindingCase> kernel_cases() {
          host.file("/sys/module/module/parameters/sig_enforce", "Y\n");
          host.request.sign_key = "pkcs11:token=hsm";
          host.request.sign_certificate = "/root/mok.der";
+       }},
+      {"unsigned-module-refused", Blocks, "Required key not available",
+       [](TestHost& host) {
+         precompiled(host, kernel_module::nvidia_module("nvidia", kTestKernel, "580.159.04"));
+         host.file("/sys/module/module/parameters/sig_enforce", "Y\n");
+       }},
+      {"precompiled-missing", Blocks, "there is no nvidia.ko for kernel 6.1.0-21-amd64 in /root/ko",
+       [](TestHost& host) {
+         precompiled(host, "");
+         host.remove("/root/ko/6.1.0-21-amd64");
+       }},
+      {"precompiled-damaged", Blocks, "nvidia.ko",
+       [](TestHost& host) {
+         precompiled(host,
+                     "\x7f"
+                     "ELF");
+       }},
+      {"precompiled-other-kernel", Blocks, "was built for kernel 5.10.0, not for 6.1.0-21-amd64",
+       [](TestHost& host) {
+         precompiled(host, kernel_module::nvidia_module("nvidia", "5.10.0", "580.159.04"));
+       }},
+      {"precompiled-other-driver", Blocks, "is of driver 535.183.01, not of 580.159.04",
+       [](TestHost& host) {
+         precompiled(host, kernel_module::nvidia_module("nvidia", kTestKernel, "535.183.01"));
+       }},
+      {"flavour-unsupported", Blocks, "Maxwell GPUs work only with the proprietary",
+       [](TestHost& host) {
+         host = TestHost("", {"k620"});
+         precompiled(host, kernel_module::nvidia_module("nvidia", kTestKernel, "580.159.04",
+                                                        "Dual MIT/GPL"));
        }},
       {"modprobe-forbids-nvidia", Warns, "/etc/modprobe.d/vfio.conf",
        [](TestHost& host) { host.file("/etc/modprobe.d/vfio.conf", "blacklist nvidia\n"); }},

@@ -140,6 +140,21 @@ void read_kernel(const sys::Host& host, const FactSources& sources, MachineFacts
   read_blacklists(host, facts);
 }
 
+// In a directory of the release, or in the one that was named.
+void read_precompiled(const sys::Host& host, const FactSources& sources, MachineFacts& facts) {
+  constexpr std::size_t kMost = 32;
+  if (sources.modules.empty()) return;
+  for (const auto& directory :
+       {fmt::format("{}/{}", sources.modules, facts.build_release), sources.modules}) {
+    for (const auto& name : host.list(directory).value_or({})) {
+      if (!name.ends_with(".ko") || facts.precompiled.size() >= kMost) continue;
+      const auto path = join_path(directory, name);
+      facts.precompiled.push_back({path, kernel_module::read_module(host, path)});
+    }
+    if (!facts.precompiled.empty()) return;
+  }
+}
+
 void read_toolchain(const sys::Host& host, const FactSources& sources, MachineFacts& facts) {
   if (sources.toolchain_root.empty()) {
     read_compilers(host, facts.compiler);

@@ -87,6 +87,8 @@ FactSources live_sources(const sys::Host& host, const DriverRequest& request) {
   FactSources sources{.now = unix_now(), .program_built = read_program_time()};
   sources.machine = read_machine();
   sources.kernel = request.kernel;
+  sources.directory = request.directory;
+  if (request.source == Source::Precompiled) sources.modules = request.modules;
   sources.paths = paths_of(request);
   sources.files = files_of(request);
   sources.disk = read_disk;

@@ -34,6 +34,12 @@ std::vector<FindingCase> machine_cases() {
        [](TestHost& host) { host.sources.rights.capabilities = 0xa80425fb & ~(1U << 27U); }},
       {"disk-full", Blocks, "/ has 1.0 MiB free",
        [](TestHost& host) { host.sources.disk = disk({.free_bytes = std::uint64_t{1} << 20U}); }},
+      {"disk-full", Warns, "the installation of an archive of the usual size needs",
+       [](TestHost& host) {
+         host.sources.disk = disk({.free_bytes = std::uint64_t{1} << 20U});
+         host.request.run_file.clear();
+         host.request.sha256 = std::string(64, '0');
+       }},
       {"directory-read-only", Blocks,
        "/usr/local/nvidia is on a file system that cannot be written",
        [](TestHost& host) {

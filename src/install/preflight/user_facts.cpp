@@ -9,7 +9,7 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <map>
 
 namespace gantry::preflight {
 namespace {
@@ -66,8 +66,7 @@ std::string command_of(const sys::Host& host, std::uint32_t pid) {
   return host.read_value(fmt::format("/proc/{}/comm", pid)).value_or("");
 }
 
-void read_containers(const sys::Host& host, MachineFacts& facts) {
-  std::set<std::string> seen;
+std::vector<std::uint32_t> processes_of(const sys::Host& host) {
   std::vector<std::uint32_t> pids;
   const auto names = host.list("/proc").value_or({});
   for (const auto& name : names) {
@@ -75,18 +74,35 @@ void read_containers(const sys::Host& host, MachineFacts& facts) {
     if (pid && *pid > 0 && *pid <= UINT32_MAX) pids.push_back(static_cast<std::uint32_t>(*pid));
   }
   std::sort(pids.begin(), pids.end());
-  for (const auto pid : pids) {
-    const auto owner = owner_of(host, pid);
-    if (owner.container_id.empty() || !seen.insert(owner.container_id).second) continue;
+  return pids;
+}
+
+// The first process of each container, by container. Containers with a process of Gantry are left
+// out: they are prepared for a change of the driver, and one of them may be this very one.
+std::map<std::string, std::uint32_t> find_containers(const sys::Host& host) {
+  std::map<std::string, std::uint32_t> first;
+  std::vector<std::string> ours;
+  for (const auto pid : processes_of(host)) {
+    const auto id = owner_of(host, pid).container_id;
+    if (id.empty()) continue;
+    first.try_emplace(id, pid);
+    if (command_of(host, pid).starts_with("gantry")) ours.push_back(id);
+  }
+  for (const auto& id : ours) first.erase(id);
+  return first;
+}
+
+void read_containers(const sys::Host& host, MachineFacts& facts) {
+  for (const auto& [id, pid] : find_containers(host)) {
     const auto mounts = host.read(fmt::format("/proc/{}/mountinfo", pid), kMountsLimit);
     if (!mounts.ok() || !has_driver_files(*mounts)) continue;
-    const auto command = command_of(host, pid);
-    if (command.starts_with("gantry")) continue;  // ours is prepared for a change of the driver
-    facts.containers.push_back({.id = owner.container_id,
-                                .pod = vfio::pod_name(host, owner.pod_uid),
+    facts.containers.push_back({.id = id,
+                                .pod = vfio::pod_name(host, owner_of(host, pid).pod_uid),
                                 .pid = pid,
-                                .command = command});
+                                .command = command_of(host, pid)});
   }
+  std::sort(facts.containers.begin(), facts.containers.end(),
+            [](const ContainerFact& a, const ContainerFact& b) { return a.pid < b.pid; });
 }
 
 }  // namespace
