@@ -32,7 +32,7 @@ TEST(FailedLoad, UnsignedModuleUnderEnforcedSignatures) {
     EXPECT_THAT(error.cause(),
                 AllOf(HasSubstr("(module.sig_enforce), and the module nvidia is not signed"),
                       HasSubstr("kernel log: Loading of unsigned module is rejected")));
-    EXPECT_THAT(error.remedy(), HasSubstr("without module.sig_enforce=1"));
+    EXPECT_THAT(error.remedy(), HasSubstr("module.sig_enforce=1"));
   }
 }
 

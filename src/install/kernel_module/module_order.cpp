@@ -91,10 +91,11 @@ std::string describe(const UnloadBlocker& blocker) {
       return fmt::format("module {} is being loaded or unloaded", blocker.module);
     case UnloadBlocker::Reason::References: break;
   }
-  return fmt::format(
-      "module {} is held {} more time{} than its modules hold it, by open device "
-      "files or the console",
-      blocker.module, blocker.references, blocker.references == 1 ? "" : "s");
+  return blocker.references == 1
+             ? fmt::format("module {} is held by an open device file or by the console",
+                           blocker.module)
+             : fmt::format("module {} is held {} times by open device files or by the console",
+                           blocker.module, blocker.references);
 }
 
 UnloadOrder unload_order(const std::vector<LoadedModule>& loaded) {

@@ -68,8 +68,9 @@ TEST(UnloadOrder, CountsWhatHoldsAModuleBesidesModules) {
                                               .references = 1}));
   EXPECT_EQ(order.blockers[1].references, 11);
   EXPECT_EQ(describe(order.blockers[0]),
-            "module nvidia_uvm is held 1 more time than its modules hold it, by open device files "
-            "or the console");
+            "module nvidia_uvm is held by an open device file or by the console");
+  EXPECT_EQ(describe(order.blockers[1]),
+            "module nvidia is held 11 times by open device files or by the console");
 }
 
 TEST(UnloadOrder, SaysWhenTheKernelCannotUnload) {

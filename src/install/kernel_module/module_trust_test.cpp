@@ -2,6 +2,7 @@
 #include "install/kernel_module/module_trust.hpp"
 
 #include "install/kernel_module/certificate_internal.hpp"
+#include "install/kernel_module/der_internal.hpp"
 #include "install/kernel_module/module_image_for_test.hpp"
 #include "support/tree.hpp"
 
@@ -113,6 +114,26 @@ TEST(Certificate, NeedsAllItsParts) {
   EXPECT_FALSE(parse_certificate("").has_value());
 }
 
+std::string der(char tag, std::string_view content) {
+  return std::string(1, tag) + static_cast<char>(content.size()) + std::string(content);
+}
+std::string name_part(std::string_view id, std::string_view text) {
+  return der('\x31', der('\x30', der('\x06', id) + der('\x0c', text)));
+}
+
+TEST(DescribeName, LeavesTheOrganizationOutWhereItIsRepeated) {
+  const auto name = [](std::string_view organization, std::string_view common_name) {
+    return describe_name(name_part("\x55\x04\x0a", organization) +
+                         name_part("\x55\x04\x03", common_name));
+  };
+  EXPECT_EQ(name("Example", "key"), "Example: key");
+  EXPECT_EQ(name("Debian", "Debian Secure Boot CA"), "Debian Secure Boot CA");
+  EXPECT_EQ(name("Canonical Ltd.", "Canonical Kernel"), "Canonical Kernel");
+  EXPECT_EQ(describe_name(name_part("\x55\x04\x0a", "Example")), "Example");
+  EXPECT_EQ(describe_name(name_part("\x2a\x86\x48\x86\xf7\x0d\x01\x09\x01", "a@b")), "a@b");
+  EXPECT_EQ(describe_name("no name"), "");
+}
+
 const ModuleFile kUnsigned{.name = "nvidia"};
 ModuleFile signed_by(std::string_view signer, std::string_view serial) {
   return {.name = "nvidia",
@@ -184,7 +205,7 @@ TEST(RemedyRefused, NeverPutsAKeyOnTheMachine) {
   EXPECT_THAT(remedy_refused(kUnsigned, enforcing({})), HasSubstr("off this machine"));
   EXPECT_THAT(remedy_refused(signed_by("a", "1"), enforcing({})), HasSubstr("mokutil --import"));
   EXPECT_THAT(remedy_refused(kUnsigned, {.secure_boot = SecureBoot::Off}),
-              HasSubstr("without module.sig_enforce=1"));
+              HasSubstr("module.sig_enforce=1"));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ bool is_key_of(std::string_view description, std::string_view signer) {
   return description.substr(0, colon) == signer || description.substr(colon + 2) == signer;
 }
 
-enum class KeyState { Present, Absent, OtherKey, Unknown };
+enum class KeyState : std::uint8_t { Present, Absent, OtherKey, Unknown };
 
 // The kernel looks a key up by the issuer and the serial number of its certificate. /proc/keys
 // shows neither, only the subject's name: the two names are equal for certificates that sign
@@ -72,8 +72,8 @@ std::string remedy_refused(const ModuleFile& file, const ModuleTrust& trust) {
   // Without UEFI's secure boot there may be no place where an owner can enrol a key.
   if (trust.secure_boot == ModuleTrust::SecureBoot::Off)
     return "use modules that are signed with a key of this kernel, such as the distribution's "
-           "signed packages, or start the kernel without module.sig_enforce=1 and without "
-           "lockdown=";
+           "signed packages, or start the kernel without its options module.sig_enforce=1 and "
+           "lockdown";
   const std::string_view first =
       file.is_signed
           ? "enrol the certificate of the key that signed it"

@@ -25,6 +25,14 @@ std::optional<int> number_after(std::string_view text, std::string_view words) {
   return leading_number(text.substr(at + words.size()));
 }
 
+// "gcc", "cc", "gcc-12", "x86_64-linux-gnu-gcc-12"
+bool is_gcc(std::string_view program) {
+  const auto dash = program.rfind('-');
+  if (dash != std::string_view::npos && all_digits(program.substr(dash + 1)))
+    program = program.substr(0, dash);
+  return program == "cc" || program == "gcc" || program.ends_with("-gcc");
+}
+
 // The text behind a group of parentheses that it begins with, which may contain further ones.
 std::string_view behind_parentheses(std::string_view text) {
   if (!text.starts_with('(')) return text;
@@ -51,7 +59,7 @@ std::optional<int> compiler_major(std::string_view version_output) {
   if (const auto gcc = number_after(version_output, "gcc version ")) return gcc;
   // "x86_64-linux-gnu-gcc-12 (Debian 12.2.0-14) 12.2.0"
   const auto program = version_output.substr(0, version_output.find(' '));
-  if (!contains(program, "gcc") && !contains(program, "cc")) return std::nullopt;
+  if (!is_gcc(program)) return std::nullopt;
   return leading_number(behind_parentheses(trim(version_output.substr(program.size()))));
 }
 
