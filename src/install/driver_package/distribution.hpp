@@ -67,9 +67,10 @@ Result<PackagePlan> plan_packages(const OsRelease& release, const PackageRequest
 // The commands as a person can paste them, one a line.
 std::string to_text(const PackagePlan& plan);
 
-// A web page of NVIDIA's was given as repository of zypper, as in
-// `zypper ar https://developer.nvidia.com/cuda-gpus nvidia`. Returns the sentence with the right
-// URL; nullopt if the URL is none of those. `text`: a URL, a command or zypper's output.
+// A web page of NVIDIA's was given to zypper as a repository, as in
+// `zypper ar https://developer.nvidia.com/cuda-gpus nvidia`, or the repository of another version.
+// Returns the sentence with the right URL; nullopt if the text has no such URL. `text`: a URL, a
+// command or zypper's output.
 std::optional<Error> recognise_wrong_suse_url(std::string_view text, const OsRelease& release);
 
 // apt refuses a repository because the machine's clock is wrong: "Release file for ... is not valid

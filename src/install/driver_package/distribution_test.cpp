@@ -155,7 +155,7 @@ TEST(PackagePlans, SayWhatToUseWhereThereAreNone) {
   struct Case {
     OsRelease release;
     PackageRequest request;
-    const char* text;
+    const char* text = nullptr;
   };
   const std::string kernel = "1-default";
   for (const auto& [release, request, text] : {

@@ -71,8 +71,8 @@ TEST(ManifestText, ToleratesWhatOtherVersionsHave) {
 
 TEST(ManifestText, NamesTheLineThatIsWrong) {
   struct Case {
-    const char* files;
-    const char* text;
+    const char* files = nullptr;
+    const char* text = nullptr;
   };
   constexpr std::string_view kGood = "nvidia-smi 0755 UTILITY_BINARY\n";
   for (const auto& [files, text] : {

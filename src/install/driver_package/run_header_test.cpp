@@ -150,7 +150,7 @@ TEST_F(RunFileTest, WhatIsNotAFileIsRefused) {
 
 TEST(RunFileName, IsReadAndWritten) {
   struct Case {
-    const char* name;
+    const char* name = nullptr;
     RunName expected;
   };
   for (const auto& [name, expected] : {

@@ -189,7 +189,7 @@ TEST(HttpClient, AStreamIsGivenPieceByPieceUntilEnoughWasSeen) {
 }
 
 // What a download is: the head first, then the body, of any size.
-struct Received {
+struct CollectingReceiver {
   std::vector<int> heads;
   std::string body;
   Client::Receiver receiver() {
@@ -210,7 +210,7 @@ TEST(HttpClient, ReceivesABodyThatIsLargerThanAnAnswerMayBe) {
   const std::string body(9 << 20, 'x');
   Canned server(
       {"HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body});
-  Received received;
+  CollectingReceiver received;
   const auto got = Client(server.endpoint())
                        .receive({}, received.receiver(), {.stall = 20000ms, .bytes = body.size()});
   ASSERT_TRUE(got.ok()) << got.error().text();
@@ -223,7 +223,7 @@ TEST(HttpClient, ReceivesNoMoreThanItsLimit) {
   Canned server({"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + std::string(100, 'x'),
                  "HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\nx"});
   for (int i = 0; i < 2; ++i) {
-    Received received;
+    CollectingReceiver received;
     const auto got =
         Client(server.endpoint()).receive({}, received.receiver(), {.stall = 20000ms, .bytes = 99});
     ASSERT_FALSE(got.ok());
@@ -235,7 +235,7 @@ TEST(HttpClient, ReceivesNoMoreThanItsLimit) {
 TEST(HttpClient, ReceivesNothingOfARefusal) {
   Canned server({"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone",
                  "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab"});
-  Received received;
+  CollectingReceiver received;
   const Client::ReceiveLimits limits{.stall = 20000ms, .bytes = 99};
   Client client(server.endpoint());
   const auto refused = client.receive({}, received.receiver(), limits);
