@@ -16,16 +16,16 @@
 namespace gantry::sys {
 namespace {
 
-enum WriteStep : int { kOpen, kWrite, kShort, kDone };
+enum WriteStep : int { Open, Write, Short, Done };
 
 // `name` is /proc/self/fd/N of the file. One write: sysfs takes each write as a value of its own.
 CallOutcome open_and_write(const char* name, std::string_view text) {
   const int fd = ::open(name, O_WRONLY | O_TRUNC | O_CLOEXEC);
-  if (fd < 0) return {kOpen, errno};
+  if (fd < 0) return {Open, errno};
   const auto wrote = ::write(fd, text.data(), text.size());
-  if (wrote < 0) return {kWrite, errno};
-  if (static_cast<std::size_t>(wrote) != text.size()) return {kShort, static_cast<int>(wrote)};
-  return {kDone, 0};
+  if (wrote < 0) return {Write, errno};
+  if (static_cast<std::size_t>(wrote) != text.size()) return {Short, static_cast<int>(wrote)};
+  return {Done, 0};
 }
 
 }  // namespace
@@ -43,9 +43,9 @@ Status write_with_deadline(const Host& host, std::string_view path, std::string_
              call_with_deadline([&](int) { return open_and_write(name.data(), text); }, file.get(),
                                 deadline, fmt::format("the write to {}", shown)));
   switch (outcome.step) {
-    case kDone: return {};
-    case kOpen: return Error::sys(outcome.value, fmt::format("open {}", shown));
-    case kWrite: return Error::sys(outcome.value, fmt::format("write {}", shown));
+    case Done: return {};
+    case Open: return Error::sys(outcome.value, fmt::format("open {}", shown));
+    case Write: return Error::sys(outcome.value, fmt::format("write {}", shown));
     default:
       return Error(Errc::Internal,
                    fmt::format("write {}: the kernel took only {} bytes", shown, outcome.value));

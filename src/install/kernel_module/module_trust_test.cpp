@@ -134,7 +134,7 @@ TEST(DescribeName, LeavesTheOrganizationOutWhereItIsRepeated) {
   EXPECT_EQ(describe_name("no name"), "");
 }
 
-const ModuleFile kUnsigned{.name = "nvidia"};
+const ModuleFile unsigned_module{.name = "nvidia"};
 ModuleFile signed_by(std::string_view signer, std::string_view serial) {
   return {.name = "nvidia",
           .is_signed = true,
@@ -150,19 +150,19 @@ ModuleTrust enforcing(std::vector<std::string> keys,
 }
 
 TEST(ReasonRefused, IsNoneWhereTheKernelAcceptsAllModules) {
-  EXPECT_EQ(reason_refused(kUnsigned, {.lockdown = Lockdown::None}), std::nullopt);
+  EXPECT_EQ(reason_refused(unsigned_module, {.lockdown = Lockdown::None}), std::nullopt);
   EXPECT_EQ(reason_refused(signed_by("x", "1"), {.lockdown = Lockdown::None}), std::nullopt);
 }
 
 TEST(ReasonRefused, NamesTheRuleThatRefusesAnUnsignedModule) {
-  EXPECT_EQ(reason_refused(kUnsigned, enforcing({})),
+  EXPECT_EQ(reason_refused(unsigned_module, enforcing({})),
             "secure boot is on, so the kernel accepts signed modules only, and the module nvidia "
             "is not signed");
-  EXPECT_THAT(*reason_refused(kUnsigned, {.lockdown = Lockdown::Integrity}),
+  EXPECT_THAT(*reason_refused(unsigned_module, {.lockdown = Lockdown::Integrity}),
               HasSubstr("locked down (integrity)"));
-  EXPECT_THAT(*reason_refused(kUnsigned, {.secure_boot = SecureBoot::Off,
-                                          .lockdown = Lockdown::None,
-                                          .signatures_enforced = true}),
+  EXPECT_THAT(*reason_refused(unsigned_module, {.secure_boot = SecureBoot::Off,
+                                                .lockdown = Lockdown::None,
+                                                .signatures_enforced = true}),
               HasSubstr("module.sig_enforce"));
 }
 
@@ -202,9 +202,9 @@ TEST(ReasonRefused, DoesNotGuessWhereKeysCannotBeRead) {
 }
 
 TEST(RemedyRefused, NeverPutsAKeyOnTheMachine) {
-  EXPECT_THAT(remedy_refused(kUnsigned, enforcing({})), HasSubstr("off this machine"));
+  EXPECT_THAT(remedy_refused(unsigned_module, enforcing({})), HasSubstr("off this machine"));
   EXPECT_THAT(remedy_refused(signed_by("a", "1"), enforcing({})), HasSubstr("mokutil --import"));
-  EXPECT_THAT(remedy_refused(kUnsigned, {.secure_boot = SecureBoot::Off}),
+  EXPECT_THAT(remedy_refused(unsigned_module, {.secure_boot = SecureBoot::Off}),
               HasSubstr("module.sig_enforce=1"));
 }
 
