@@ -13,8 +13,8 @@ namespace gantry::doctor {
 
 struct CollectedFiles {
   std::vector<tar::ArchiveFile> files;  // the names are the paths on the machine
-  std::vector<std::string> notes;  // what was left out and why, one line each
-  bool denied = false;             // some file may be read by root only
+  std::vector<std::string> notes;       // what was left out and why, one line each
+  bool denied = false;                  // some file may be read by root only
 };
 
 // At most kMostFiles files and kMostBytes bytes; only the end of a file that is too long. Secrets
