@@ -47,16 +47,32 @@ std::string machine_name(std::uint16_t machine) {
   return fmt::format("machine {}", machine);
 }
 
+// The kernel also verifies signatures that it does not ask for: one that does not fit is an error.
+Error wrong_signature(const ModuleFile& file, const FailedLoad& failed) {
+  const auto by = file.signer.empty() ? "" : fmt::format(" by \"{}\"", file.signer);
+  std::string cause = fmt::format(
+      "the kernel rejected the signature of the module {}{}: the file was changed after it was "
+      "signed",
+      file.name, by);
+  std::string remedy =
+      "install the file again: a module must not be stripped or changed after it was signed";
+  if (refuses_unsigned(failed.trust)) {
+    cause += ", or the kernel does not have the key";
+    remedy += "; or " + remedy_refused(file, failed.trust);
+  }
+  return Error(Errc::Denied, std::move(cause)).advise(remedy);
+}
+
 Error refused_signature(const FailedLoad& failed) {
-  const auto line = log_line(failed, {"Loading of ", "is rejected", "PKCS#7", "signature"});
+  // "Loading of module with unavailable key is rejected"
+  const auto line = log_line(failed, {"is rejected", "not signed with"});
   const auto file = failed.file.value_or(ModuleFile{.name = name_of(failed)});
   const auto reason = reason_refused(file, failed.trust);
-  std::string cause = reason.value_or(
-      file.is_signed
-          ? fmt::format("the kernel rejected the signature of the module {}{}", file.name,
-                        file.signer.empty() ? "" : fmt::format(" by \"{}\"", file.signer))
-          : fmt::format("the kernel accepts signed modules only, and the module {} is not signed",
-                        file.name));
+  if (!reason && file.is_signed && line.empty()) return wrong_signature(file, failed);
+  const auto fault = file.is_signed ? fmt::format("it has no key for the module {}", file.name)
+                                    : fmt::format("the module {} is not signed", file.name);
+  std::string cause =
+      reason.value_or(fmt::format("the kernel accepts signed modules only, and {}", fault));
   return Error(Errc::Denied, with_log(std::move(cause), line))
       .advise(remedy_refused(file, failed.trust));
 }

@@ -36,13 +36,34 @@ TEST(FailedLoad, UnsignedModuleUnderEnforcedSignatures) {
   }
 }
 
+TEST(FailedLoad, UnsignedModuleWhereTheRulesCannotBeRead) {
+  EXPECT_EQ(explain_failed_load(EKEYREJECTED, failed_load()).cause(),
+            "the kernel accepts signed modules only, and the module nvidia is not signed");
+}
+
 TEST(FailedLoad, SignatureThatDoesNotFit) {
   auto failed = failed_load();
   failed.file->is_signed = true;
   failed.file->signer = "Example Corp: Driver signing";
-  const auto error = explain_failed_load(EBADMSG, failed);
+  failed.trust = {.secure_boot = SecureBoot::Off, .lockdown = Lockdown::None};
+  const auto error = explain_failed_load(EKEYREJECTED, failed);
   EXPECT_EQ(error.code(), Errc::Denied);
-  EXPECT_THAT(error.cause(), HasSubstr("rejected the signature of the module nvidia by \"Example"));
+  EXPECT_EQ(error.cause(),
+            "the kernel rejected the signature of the module nvidia by \"Example Corp: Driver "
+            "signing\": the file was changed after it was signed");
+  EXPECT_THAT(error.remedy(), HasSubstr("install the file again"));
+  failed.trust.signatures_enforced = true;
+  EXPECT_THAT(explain_failed_load(EBADMSG, failed).cause(), HasSubstr("does not have the key"));
+}
+
+TEST(FailedLoad, KeyThatTheKernelDoesNotHave) {
+  auto failed = failed_load();
+  failed.file->is_signed = true;
+  failed.trust = {.secure_boot = SecureBoot::On, .lockdown = Lockdown::Integrity};
+  failed.log = {"Loading of module with unavailable key is rejected"};
+  const auto error = explain_failed_load(EKEYREJECTED, failed);
+  EXPECT_THAT(error.cause(), HasSubstr("has no key for the module nvidia"));
+  EXPECT_THAT(error.remedy(), HasSubstr("mokutil --import"));
 }
 
 TEST(FailedLoad, LockdownIsToldApartFromAMissingRight) {

@@ -35,7 +35,9 @@ Result<ModuleFile> parse_module(std::string_view bytes);
 // The same for a file, of which only the needed parts are read.
 Result<ModuleFile> read_module(const sys::Host& host, const std::string& path);
 
-// The release that the module was built for, the first word of vermagic: "6.1.0-21-amd64".
+// The release that the module was built for, the first word of vermagic: "6.1.0-21-amd64". A kernel
+// with modversions ("modversions" in vermagic) does not compare it: it compares checksums of the
+// symbols that the module uses, so a module of another release may load.
 std::string kernel_release(const ModuleFile& file);
 
 // Path of NAME.ko, compressed or not, below /lib/modules/RELEASE; "" if there is none.
