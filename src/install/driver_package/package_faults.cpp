@@ -23,7 +23,7 @@ std::string_view nvidia_url(std::string_view text) {
     auto url = text.substr(at);
     url = url.substr(0, url.find_first_of(" \t\r\n\"'`<>|])"));
     const auto begin = url.find("://");
-    if (begin == std::string_view::npos || begin > 5) continue;
+    if (begin > 5) continue;  // npos, too
     const auto host = url.substr(begin + 3, url.find('/', begin + 3) - begin - 3);
     if (host == "nvidia.com" || host.ends_with(".nvidia.com")) return url;
   }

@@ -77,9 +77,7 @@ TEST(RunHeader, WhatContradictsItselfIsDamaged) {
 
 TEST(RunHeader, WhatIsNotARunFileIsRefused) {
   for (const std::string text :
-       {"", "#! /bin/sh", "#! /bin/sh\n", "<html>\n<title>Login</title>\n",
-        "\x7f"
-        "ELF",
+       {"", "#! /bin/sh", "#! /bin/sh\n", "<html>\n<title>Login</title>\n", "\177ELF",
         "#! /usr/bin/python3\nskip=4\n", "#! /bin/sh\nskip=4\n\n\nx", "#!/bin/sh\nskip=-1\n",
         "#! /bin/sh\nskip=99999999999999999999\n"}) {
     const auto header = parse(text);

@@ -21,7 +21,7 @@ class SignPlanTest : public testing::Test {
     tree_.file("keys/signing.key", "secret");
     ::chmod(tree_.path("keys/signing.key").c_str(), 0400);
   }
-  Result<SignPlan> plan(const SigningKey& key, std::vector<std::string> modules) {
+  Result<SignPlan> plan(const SigningKey& key, const std::vector<std::string>& modules) {
     return plan_sign(tree_.host(), "/build", key, modules);
   }
   test::Tree tree_;
