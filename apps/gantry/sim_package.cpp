@@ -45,8 +45,7 @@ Result<int> write_package(const PackageFlags& flags, Context& context) {
   fmt::print(context.out, "{}: simulated driver {}, {} files, {}\nsha256: {}\n", path,
              package.version, package.files, human_bytes(package.bytes.size()), digest);
   const auto file = path.find('/') == std::string::npos ? "./" + path : path;
-  fmt::print(context.out,
-             "Try, in a virtual machine: gantry driver install --run-file {} --sha256 {}\n",
+  fmt::print(context.out, "Try, in a virtual machine: gantry driver install --run {} --sha256 {}\n",
              sys::shell_word(file), digest);
   return kOk;
 }
