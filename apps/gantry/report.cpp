@@ -41,7 +41,7 @@ struct ReportOptions {
 constexpr std::chrono::seconds kReportProgramDeadline{5};
 
 struct Report {
-  std::vector<doctor::ArchiveFile> files;
+  std::vector<tar::ArchiveFile> files;
   std::vector<std::string> notes;
   bool denied = false;
 };
@@ -191,7 +191,7 @@ Result<int> write_report(const ReportOptions& options, const Context& context) {
   GANTRY_TRY(const auto inventory, probe::snapshot(host, how));
   const auto report = make_report(options, host, inventory);
   const auto now = unix_now();
-  const auto bytes = doctor::to_tar(report.files, now);
+  const auto bytes = tar::to_tar(report.files, now);
   const auto path = options.output.empty()
                         ? fmt::format("./gantry-report-{:%Y%m%d-%H%M%S}.tar", fmt::gmtime(now))
                         : options.output;

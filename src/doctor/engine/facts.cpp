@@ -3,6 +3,7 @@
 
 #include "base/core/text.hpp"
 #include "doctor/engine/kernel_log.hpp"
+#include "install/preflight/modprobe_config.hpp"
 
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -63,28 +64,10 @@ std::optional<std::uint64_t> free_bytes_of(const sys::Host& host, const std::str
   return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
 }
 
-constexpr std::array kModprobeDirectories{"/etc/modprobe.d", "/run/modprobe.d",
-                                          "/usr/lib/modprobe.d", "/lib/modprobe.d"};
-
 std::vector<Evidence> read_modprobe_lines(const sys::Host& host) {
   std::vector<Evidence> found;
-  std::vector<std::string> seen;  // an earlier directory hides files of the same name
-  for (std::string_view directory : kModprobeDirectories) {
-    const auto names = host.list(directory);
-    if (!names.ok()) continue;
-    for (const auto& name : *names) {
-      if (!name.ends_with(".conf") || std::find(seen.begin(), seen.end(), name) != seen.end())
-        continue;
-      seen.push_back(name);
-      const auto path = fmt::format("{}/{}", directory, name);
-      const auto text = host.read(path, std::size_t{1} << 20);
-      if (!text.ok()) continue;
-      for (auto line : lines(*text)) {
-        line = trim(line);
-        if (!line.empty() && line.front() != '#') found.push_back({path, std::string(line)});
-      }
-    }
-  }
+  for (auto& line : preflight::read_modprobe_lines(host))
+    found.push_back({std::move(line.path), std::move(line.text)});
   return found;
 }
 

@@ -188,6 +188,79 @@ TEST(HttpClient, AStreamIsGivenPieceByPieceUntilEnoughWasSeen) {
   EXPECT_EQ(seen, "onetwo");
 }
 
+// What a download is: the head first, then the body, of any size.
+struct CollectingReceiver {
+  std::vector<int> heads;
+  std::string body;
+  Client::Receiver receiver() {
+    return {.head =
+                [this](const Response& head) {
+                  heads.push_back(head.status);
+                  return Status();
+                },
+            .piece =
+                [this](std::string_view piece) {
+                  body += piece;
+                  return Status();
+                }};
+  }
+};
+
+TEST(HttpClient, ReceivesABodyThatIsLargerThanAnAnswerMayBe) {
+  const std::string body(9 << 20, 'x');
+  Canned server(
+      {"HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body});
+  CollectingReceiver received;
+  const auto got = Client(server.endpoint())
+                       .receive({}, received.receiver(), {.stall = 20000ms, .bytes = body.size()});
+  ASSERT_TRUE(got.ok()) << got.error().text();
+  EXPECT_EQ(received.heads, std::vector{200});
+  EXPECT_EQ(received.body.size(), body.size());
+  EXPECT_EQ(got->body, "");
+}
+
+TEST(HttpClient, ReceivesNoMoreThanItsLimit) {
+  Canned server({"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + std::string(100, 'x'),
+                 "HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\nx"});
+  for (int i = 0; i < 2; ++i) {
+    CollectingReceiver received;
+    const auto got =
+        Client(server.endpoint()).receive({}, received.receiver(), {.stall = 20000ms, .bytes = 99});
+    ASSERT_FALSE(got.ok());
+    EXPECT_EQ(got.error().code(), Errc::TooLarge);
+    EXPECT_LE(received.body.size(), 99U);
+  }
+}
+
+TEST(HttpClient, ReceivesNothingOfARefusal) {
+  Canned server({"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone",
+                 "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab"});
+  CollectingReceiver received;
+  const Client::ReceiveLimits limits{.stall = 20000ms, .bytes = 99};
+  Client client(server.endpoint());
+  const auto refused = client.receive({}, received.receiver(), limits);
+  ASSERT_TRUE(refused.ok()) << refused.error().text();
+  EXPECT_EQ(refused->status, 404);
+  EXPECT_EQ(refused->body, "none");
+  EXPECT_TRUE(received.heads.empty());
+  const auto cut = client.receive({}, received.receiver(), limits);
+  ASSERT_FALSE(cut.ok());
+  EXPECT_EQ(cut.error().code(), Errc::Corrupt);
+  EXPECT_EQ(received.body, "ab");
+}
+
+TEST(HttpClient, AReceiverCanEndIt) {
+  Canned server({"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody"});
+  const auto got =
+      Client(server.endpoint())
+          .receive({},
+                   {.head = [](const Response&) { return Status(Error(Errc::Denied, "no")); },
+                    .piece = [](std::string_view) { return Status(); }},
+                   {.stall = 20000ms, .bytes = 99});
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().code(), Errc::Denied);
+}
+
 TEST(HttpClient, ATokenCannotSmuggleALine) {
   Client client({.host = "127.0.0.1", .port = 1, .secure = false});
   const auto got = client.send({.headers = {{"Authorization", "Bearer x\r\nEvil: 1"}}}, 100ms);
