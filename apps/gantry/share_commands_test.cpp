@@ -246,7 +246,7 @@ TEST(Backend, MpsHasOneDaemonWithTheSharesLimits) {
   EXPECT_EQ(plan->resource, "blue");
   EXPECT_EQ(plan->thread_percentage, 30);
   ASSERT_EQ(plan->gpus.size(), 1U);
-  EXPECT_EQ(plan->gpus[0].uuid, machine.gpus[1].uuid.text);
+  EXPECT_EQ(plan->gpus[0].uuid, machine.gpus[1].uuid);
   EXPECT_EQ(plan->gpus[0].memory_mib, 25U << 10U);
   auto other = share;
   other.name = "red";
