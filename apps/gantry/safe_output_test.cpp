@@ -6,6 +6,7 @@
 #include "support/run_cli.hpp"
 #include "support/tree.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -82,10 +83,11 @@ class HostileMachine : public ::testing::Test {
     const std::string coded = R"(\e[2J\x9b)";  // as YAML writes it
     for (const char* name : {"good.yaml", "evil\033[2J.yaml"}) {
       machine_.file(std::string("/etc/cdi/") + name,
-                    "cdiVersion: 0.6.0\nkind: \"nvidia.com/gpu" + coded + "\"\nannotations: {\"" +
-                        coded + "\": x}\ndevices:\n- name: \"" + coded +
-                        "\"\n  containerEdits:\n    hooks:\n    - {hookName: \"" + coded +
-                        "\", path: \"" + coded + "\"}\n");
+                    fmt::format("cdiVersion: 0.6.0\nkind: \"nvidia.com/gpu{0}\"\n"
+                                "annotations: {{\"{0}\": x}}\ndevices:\n- name: \"{0}\"\n"
+                                "  containerEdits:\n    hooks:\n"
+                                "    - {{hookName: \"{0}\", path: \"{0}\"}}\n",
+                                coded));
     }
     machine_.file("/etc/cdi/broken.yaml", "kind: [" + evil + "\n");
     machine_.file("/var/run/cdi/vendor.json",
@@ -105,10 +107,10 @@ class HostileMachine : public ::testing::Test {
     manifests_.file("evil\033[2J.yaml", "a: [" + evil);
   }
 
-  void expect_safe(std::vector<std::string> command) {
+  void expect_safe(const std::vector<std::string>& command) {
     const auto run = test::run_cli(command);
     std::string words;
-    for (const auto& word : command) words += word + " ";
+    for (const auto& word : command) words.append(word).append(" ");
     EXPECT_TRUE(is_safe(run.out)) << words << "\n" << run.out;
     EXPECT_TRUE(is_safe(run.err)) << words << "\n" << run.err;
     printed_ += run.out + run.err;
