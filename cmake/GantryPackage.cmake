@@ -34,13 +34,16 @@ set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_CURRENT_LIST_DIR}/GantryPackageFormats.cma
 
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# Not dpkg-shlibdeps: it wants the glibc in which Debian last changed a function (2.34 for sysconf), not the one that has its symbol.
+# The packages lane compares this with the programs.
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= ${GANTRY_GLIBC_FLOOR})")
 set(CPACK_DEBIAN_PACKAGE_PROVIDES "${provided_deb}")
 set(CPACK_DEBIAN_PACKAGE_CONFLICTS "${replaced}")
 set(CPACK_DEBIAN_PACKAGE_REPLACES "${replaced}")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "runc | crun")
 
 set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
+set(CPACK_RPM_COMPRESSION_TYPE gzip)  # rpmbuild of some distributions uses zstd, which SLE 15 and RHEL 8 cannot read
 set(CPACK_RPM_SPEC_MORE_DEFINE "%define _build_id_links none")
 set(CPACK_RPM_PACKAGE_LICENSE Apache-2.0)
 set(CPACK_RPM_PACKAGE_AUTOREQ " yes")

@@ -46,6 +46,17 @@ class Explain : public ::testing::Test {
   test::Tree tree_;
 };
 
+TEST_F(Explain, SaysWhyNewIdIsNeverWritten) {
+  const auto run = explain("new_id");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("driver_override and not new_id"),
+                             HasSubstr("adds the type of the card to vfio-pci, not the card"),
+                             HasSubstr("driver_override names one PCI address")));
+  const auto document = json::Document::parse(explain("new_id", "--json").out);
+  ASSERT_TRUE(document.ok()) << document.error().text();
+  EXPECT_EQ((*document)["topic"].string(), "new_id");
+}
+
 TEST_F(Explain, NamesKeysThatAreSetInVain) {
   ready_.tree().file("etc/nvidia-container-runtime/config.toml",
                      "[nvidia-container-cli]\nroot = \"/run/nvidia/driver\"\n");

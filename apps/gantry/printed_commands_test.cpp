@@ -88,6 +88,11 @@ const test::Tree& callers_files() {
   static const auto tree = [] {
     auto made = std::make_unique<test::Tree>();
     made->file("pod.yaml", "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n");
+    made->file(
+        "vgpu.yaml",
+        "version: v1\nvgpu-configs:\n  small:\n    - devices: all\n      vgpu-devices: {T4-4Q: "
+        "1}\n");
+    made->file("vm.sh", "qemu-system-x86_64 -device vfio-pci,host=0000:00:06.0\n");
     return made;
   }();
   return *tree;
@@ -99,6 +104,14 @@ std::string report_file() {
 
 std::string pod_file() {
   return callers_files().path("pod.yaml");
+}
+
+std::string vgpu_sets_file() {
+  return callers_files().path("vgpu.yaml");
+}
+
+std::string vm_file() {
+  return callers_files().path("vm.sh");
 }
 
 // No GPU 9 is on these machines: a share that was made would start a daemon.
@@ -137,6 +150,18 @@ const std::vector<Words>& printing_commands() {
       {"share", "set", "blue", "--memory", "1GiB"},
       {"share", "top", "--once"},
       {"sim", "state"},
+      {"vfio", "list"},
+      {"vfio", "plan", "0"},
+      {"vfio", "bind", "0", "--dry-run"},
+      {"vfio", "status"},
+      {"vgpu", "list"},
+      {"vgpu", "types"},
+      {"vgpu", "create", "T4-4Q", "--gpu", "0", "--dry-run"},
+      {"vgpu", "apply", "-f", vgpu_sets_file(), "-c", "small", "--dry-run"},
+      {"vgpu", "assert", "-f", vgpu_sets_file(), "-c", "small"},
+      {"vm", "config", "--for", "qemu", "0"},
+      {"vm", "config", "--for", "libvirt", "0"},
+      {"vm", "check", vm_file()},
       {"why", "container", "4c01db0b339c"},
       {"why", "image", callers_files().root()},
       {"why", "image", "/no/such/image"},
@@ -155,7 +180,8 @@ void run_all(const std::string& root) {
 }
 
 TEST(PrintedCommands, CarryTheRootOfTheEnvironment) {
-  for (const auto* name : {"nouveau", "mismatch", "no-nodes", "secure-boot", "h200"}) {
+  for (const auto* name :
+       {"nouveau", "mismatch", "no-nodes", "secure-boot", "h200", "vfio", "vgpu-t4"}) {
     const OddMachine machine(name);
     ::setenv("GANTRY_ROOT", machine.root().c_str(), 1);
     run_all(machine.root());

@@ -6,11 +6,13 @@
 #include "support/run_cli.hpp"
 #include "support/tree.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
 namespace gantry::cli {
 namespace {
@@ -81,10 +83,11 @@ class HostileMachine : public ::testing::Test {
     const std::string coded = R"(\e[2J\x9b)";  // as YAML writes it
     for (const char* name : {"good.yaml", "evil\033[2J.yaml"}) {
       machine_.file(std::string("/etc/cdi/") + name,
-                    "cdiVersion: 0.6.0\nkind: \"nvidia.com/gpu" + coded + "\"\nannotations: {\"" +
-                        coded + "\": x}\ndevices:\n- name: \"" + coded +
-                        "\"\n  containerEdits:\n    hooks:\n    - {hookName: \"" + coded +
-                        "\", path: \"" + coded + "\"}\n");
+                    fmt::format("cdiVersion: 0.6.0\nkind: \"nvidia.com/gpu{0}\"\n"
+                                "annotations: {{\"{0}\": x}}\ndevices:\n- name: \"{0}\"\n"
+                                "  containerEdits:\n    hooks:\n"
+                                "    - {{hookName: \"{0}\", path: \"{0}\"}}\n",
+                                coded));
     }
     machine_.file("/etc/cdi/broken.yaml", "kind: [" + evil + "\n");
     machine_.file("/var/run/cdi/vendor.json",
@@ -104,10 +107,10 @@ class HostileMachine : public ::testing::Test {
     manifests_.file("evil\033[2J.yaml", "a: [" + evil);
   }
 
-  void expect_safe(std::vector<std::string> command) {
+  void expect_safe(const std::vector<std::string>& command) {
     const auto run = test::run_cli(command);
     std::string words;
-    for (const auto& word : command) words += word + " ";
+    for (const auto& word : command) words.append(word).append(" ");
     EXPECT_TRUE(is_safe(run.out)) << words << "\n" << run.out;
     EXPECT_TRUE(is_safe(run.err)) << words << "\n" << run.err;
     printed_ += run.out + run.err;
@@ -158,6 +161,16 @@ TEST_F(HostileMachine, CannotCommandTheTerminalThroughAnyCommand) {
       {"sim", "state", "--json"},
       {"sim", "inject", kEvil},
       {"report", "-o", manifests_.path("report.tar")},
+      {"vfio", "list"},
+      {"vfio", "list", "--json"},
+      {"vfio", "plan", "0"},
+      {"vfio", "plan", kEvil},
+      {"vfio", "bind", "0", "--dry-run"},
+      {"vfio", "status"},
+      {"vgpu", "list"},
+      {"vgpu", "types"},
+      {"vm", "config", "--for", "qemu", "0"},
+      {"vm", "config", "--for", "libvirt", "0"},
   };
   for (auto command : commands) {
     command.insert(command.begin(), "gantry");
@@ -166,6 +179,52 @@ TEST_F(HostileMachine, CannotCommandTheTerminalThroughAnyCommand) {
     // A misspelt command would show nothing of the machine.
     if (std::count(command.begin(), command.end(), kEvil) != 0) continue;
     EXPECT_THAT(last_error_, Not(HasSubstr("there is no command"))) << command[1];
+  }
+  EXPECT_THAT(printed_, HasSubstr("\\x1b")) << "the escapes were shown, not dropped";
+}
+
+// The names of vGPU types come from a driver; descriptions of virtual machines from anyone.
+TEST_F(HostileMachine, NorThroughVgpuTypesAndVirtualMachines) {
+  const std::string evil = kEvil;
+  test::Machine host("vgpu-t4");
+  std::vector<std::string> names;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(host.root() + "/sys/devices")) {
+    const auto path = entry.path().string().substr(host.root().size());
+    if (path.find("mdev_supported_types") != std::string::npos && path.ends_with("/name"))
+      names.push_back(path);
+  }
+  EXPECT_FALSE(names.empty());
+  for (const auto& name : names) host.file(name, "GRID T4-" + evil + "Q\n");
+  manifests_.file("vgpu.yaml",
+                  "version: v1\nvgpu-configs:\n  \"\\e[2J\":\n  - devices: all\n"
+                  "    vgpu-devices: {\"\\e[2J\": 1}\n");
+  manifests_.file("vm.xml", "<domain type='kvm'><name>" + evil + "</name><devices><hostdev mode='" +
+                                evil + "' type='pci'><source><address domain='" + evil +
+                                "' bus='1'/></source></hostdev></devices></domain>\n");
+  manifests_.file("vm.sh", "qemu-system-x86_64 -name " + evil + " -device vfio-pci,host=" + evil +
+                               " -device vfio-pci,host=0000:3b:00.0\n");
+  manifests_.file("vm.vmx", "displayName = \"" + evil + "\"\npciPassthru0.id = \"" + evil + "\"\n");
+  std::vector<std::vector<std::string>> commands{
+      {"vgpu", "list"},
+      {"vgpu", "list", "--json"},
+      {"vgpu", "types"},
+      {"vgpu", "types", "--json"},
+      {"vgpu", "create", "T4-" + evil + "Q", "--gpu", "0", "--dry-run"},
+      {"vgpu", "remove", evil, "--dry-run"},
+      {"vgpu", "apply", "-f", manifests_.path("vgpu.yaml"), "-c", "\033[2J", "--dry-run"},
+      {"vgpu", "assert", "-f", manifests_.path("vgpu.yaml"), "-c", evil},
+      {"vfio", "list"},
+      {"vm", "config", "--for", "qemu", "0"},
+  };
+  for (const auto* name : {"vm.xml", "vm.sh", "vm.vmx"}) {
+    commands.push_back({"vm", "check", manifests_.path(name)});
+    commands.push_back({"vm", "check", manifests_.path(name), "--json"});
+  }
+  for (auto command : commands) {
+    command.insert(command.begin(), "gantry");
+    command.insert(command.end(), {"--root", host.root()});
+    expect_safe(command);
   }
   EXPECT_THAT(printed_, HasSubstr("\\x1b")) << "the escapes were shown, not dropped";
 }

@@ -2,6 +2,7 @@
 // gantry share explain: says which limits each backend enforces, and why a backend is used.
 #include "base/core/printable.hpp"
 #include "base/json/writer.hpp"
+#include "base/sys/shell_command.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_table.hpp"
 #include "gantry/terminal.hpp"
@@ -94,6 +95,7 @@ Result<int> explain_share(const ShareExplainOptions& options, Context& context) 
   const auto only = options.backend.empty() && named && !context.json ? chosen : options.backend;
   auto all = backend::list_backends(machine, host);
   std::erase_if(all, [&](const auto& facts) { return !only.empty() && facts.name != only; });
+  for (auto& facts : all) facts.why = sys::with_root(facts.why, context.root);
   if (context.json) {
     fmt::print(context.out, "{}", facts_json(all, chosen));
     return kOk;
@@ -101,7 +103,8 @@ Result<int> explain_share(const ShareExplainOptions& options, Context& context) 
   const Screen screen{.width = context.columns, .root = context.root};
   if (named) fmt::print(context.out, "{}\n", printable_lines(shares_table({state}, screen)));
   const auto text = fmt::format("{}\n{}: {} is used, because {}.\n", facts_text(all),
-                                named ? options.name : "A share here", chosen, choice.why);
+                                named ? options.name : "A share here", chosen,
+                                sys::with_root(choice.why, context.root));
   fmt::print(context.out, "{}", wrap_lines(text, context.columns));
   if (named) return kOk;
   if (const auto shares = backend::list_all_shares(host); shares.ok())

@@ -7,6 +7,7 @@
 #include "vm/vfio/machine_state.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gantry::cli {
@@ -37,6 +38,9 @@ std::string join_addresses(const std::vector<model::PciAddress>& addresses);
 
 // The plan with the remedies for this machine: commands of gantry name its root.
 vfio::Plan for_machine(vfio::Plan plan, const sys::Host& host);
+
+// Why Gantry writes driver_override and never new_id, for people.
+std::string_view why_driver_override();
 
 // One line per finding, indented, with its remedy for this machine.
 std::string findings_text(const vfio::Plan& plan, const sys::Host& host);

@@ -12,7 +12,7 @@
 namespace gantry::cli {
 namespace {
 
-constexpr const char* kWhy =
+constexpr const char* kWhyOverride =
     "Why driver_override and not new_id\n"
     "  Many notes bind a GPU to a virtual machine with\n"
     "      echo 10de 15f8 > /sys/bus/pci/drivers/vfio-pci/new_id\n"
@@ -61,7 +61,7 @@ Result<int> show_plan(const PlanFlags& flags, Context& context) {
     fmt::print(context.out, "{}\n", out.text());
   } else {
     fmt::print(context.out, "{}", printable_lines(plan_text(plan, host)));
-    if (flags.explain) fmt::print(context.out, "\n{}", kWhy);
+    if (flags.explain) fmt::print(context.out, "\n{}", why_driver_override());
   }
   const bool possible = !plan.blocked() && !plan.in_use();
   if (possible && !plan.complete() && !context.json) {
@@ -72,6 +72,10 @@ Result<int> show_plan(const PlanFlags& flags, Context& context) {
 }
 
 }  // namespace
+
+std::string_view why_driver_override() {
+  return kWhyOverride;
+}
 
 void add_vfio_plan(CLI::App& vfio, Context& context, Action& chosen) {
   const auto flags = std::make_shared<PlanFlags>();

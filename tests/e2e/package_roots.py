@@ -36,9 +36,10 @@ class Root:
 
 
 class DebRoot(Root):
-    """This machine's root in an overlay; changes go to a separate directory."""
+    """This machine's root in an overlay, or another image; changes go to a separate directory."""
 
-    def __init__(self, lane: Lane, name: str) -> None:
+    def __init__(self, lane: Lane, name: str, image: pathlib.Path = pathlib.Path("/")) -> None:
+        self.image = image
         base = lane.work / name
         base.mkdir()
         # An overlay cannot have its upper layer below its lower one: both go on a tmpfs.
@@ -47,7 +48,7 @@ class DebRoot(Root):
         super().__init__(lane, base / "root")
         for directory in (self.upper, base / "work", self.root):
             directory.mkdir()
-        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir=/,upperdir={self.upper},workdir={base}/work", self.root], check=True)
+        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={image},upperdir={self.upper},workdir={base}/work", self.root], check=True)
         self.mount_kernel()
         # With the journals of a Gantry on this machine, removing the package would undo its changes to the engines of this machine, and the
         # lane would count them as files that the package left.
@@ -62,12 +63,12 @@ class DebRoot(Root):
         return sorted(set(self.changed()) ^ set(self.before))
 
     def changed(self) -> list[str]:
-        """Files and links that are not as on this machine, and directories that are new."""
+        """Files and links that are not as in the image, and directories that are new."""
         found = []
         for directory, _, files in os.walk(self.upper):
             below = os.path.relpath(directory, self.upper)
             found += [os.path.normpath(os.path.join(below, file)) for file in files]
-            found += [] if os.path.isdir(f"/{below}") else [below]
+            found += [] if os.path.isdir(self.image / below) else [below]
         return sorted(path for path in found if not path.startswith(THEIRS))
 
 

@@ -16,6 +16,7 @@
 
 namespace gantry::test {
 
+// NOLINTNEXTLINE(readability-identifier-naming): constant, though not constexpr
 inline const std::string kGpuResource = "nvidia.com/gpu";
 
 class PluginFixture : public testing::Test {

@@ -20,8 +20,8 @@ inline constexpr std::size_t kMaxKernelRead = 4096;  // a sysfs attribute has on
 
 // Reads up to kMaxKernelRead bytes with one read, in a process of its own that opens the file too.
 // A regular file outside /sys and /proc, which cannot block in this way, is read without one.
-// Returns Timeout if it did not return in time: the reader ends as soon as the kernel lets it go, is
-// not a child of ours and holds none of our descriptors. Any thread may call it.
+// Returns Timeout if it did not return in time: the reader ends as soon as the kernel lets it go,
+// is not a child of ours and holds none of our descriptors. Any thread may call it.
 Result<std::string> read_with_deadline(const Host& host, std::string_view path,
                                        std::chrono::milliseconds deadline);
 

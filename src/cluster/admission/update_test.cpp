@@ -40,7 +40,9 @@ AdmissionResult admitted(const Update& update) {
   return admit_request(request.root(), kPolicy);
 }
 
+// NOLINTNEXTLINE(readability-identifier-naming): constant, though not constexpr
 const std::string kHere = R"("gantry.dev/placement":"here")";
+// NOLINTNEXTLINE(readability-identifier-naming): constant, though not constexpr
 const std::string kThere = R"("gantry.dev/placement":"there")";
 
 TEST(Update, OfWhereAPodIsIsForTheSchedulerAndTheAgentAlone) {

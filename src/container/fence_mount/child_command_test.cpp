@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/fence_mount/child_command.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -50,7 +51,7 @@ TEST(Run, IsAnErrorWhenTheChildCannotBePrepared) {
 TEST(Run, TellsOfTheChildBeforeItDoesAnything) {
   pid_t told = 0;
   std::array<int, 2> said{};
-  ASSERT_EQ(::pipe(said.data()), 0);
+  ASSERT_EQ(::pipe2(said.data(), O_CLOEXEC), 0);
   const auto status =
       run({.words = {"sh", "-c", "exit 3"},
            .before = [&]() -> Status {
@@ -79,7 +80,7 @@ TEST(Run, StartsNothingWhenTheCallbackRefuses) {
 // What its supervisor sends reaches the command, whose answer is its own.
 TEST(Run, HandsSignalsOnToTheCommand) {
   std::array<int, 2> ready{};
-  ASSERT_EQ(::pipe(ready.data()), 0);
+  ASSERT_EQ(::pipe(ready.data()), 0);  // NOLINT(android-cloexec-pipe): the command has it too
   const pid_t us = ::fork();
   if (us == 0) {
     const auto script = "trap 'exit 42' TERM; echo >&" + std::to_string(ready[1]) +
@@ -101,7 +102,7 @@ TEST(Run, HandsSignalsOnToTheCommand) {
 // In a process of its own: it becomes the parent of all orphans below it.
 TEST(Run, EndsWhatTheCommandLeavesRunning) {
   std::array<int, 2> alive{};
-  ASSERT_EQ(::pipe(alive.data()), 0);
+  ASSERT_EQ(::pipe(alive.data()), 0);  // NOLINT(android-cloexec-pipe): the command has it too
   const pid_t us = ::fork();
   if (us == 0) {
     ::close(alive[0]);
@@ -124,7 +125,7 @@ TEST(Run, EndsWhatTheCommandLeavesRunning) {
 
 TEST(Run, LeavesNoCommandBehindWhenItIsKilled) {
   std::array<int, 2> alive{};
-  ASSERT_EQ(::pipe(alive.data()), 0);
+  ASSERT_EQ(::pipe2(alive.data(), O_CLOEXEC), 0);
   const pid_t us = ::fork();
   if (us == 0) {
     ::close(alive[0]);

@@ -192,7 +192,7 @@ Status give_back(const sys::Host& host, const ResetPlan& plan, const WriteFile& 
 }
 
 // The first error and, if undoing failed, that error.
-Status after_failure(Error first, Status undone) {
+Status after_failure(Error first, const Status& undone) {
   if (undone.ok()) return first;
   return Error(undone.error().code(),
                fmt::format("{}; undoing it failed too: {}", first.text(), undone.error().text()));
@@ -282,7 +282,7 @@ Status run_reset(const sys::Host& host, const ResetPlan& plan, const WriteFile& 
   // A kernel that refuses has done nothing, whatever its errno.
   done = done.ok() ? check_answers(host, plan.gpu)
                    : Status(Error(Errc::Unsupported, done.error().text()));
-  const auto back = give_back(host, plan, write, timing);
+  auto back = give_back(host, plan, write, timing);
   if (!done.ok()) return after_failure(std::move(done).error(), back);
   return back;
 }

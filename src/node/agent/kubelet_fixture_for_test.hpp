@@ -18,6 +18,7 @@
 
 namespace gantry::agent {
 
+// NOLINTNEXTLINE(readability-identifier-naming): constant, though not constexpr
 inline const std::string kMigResource = "nvidia.com/mig-1g.18gb";
 
 // The lines of a log. Any thread may write them.

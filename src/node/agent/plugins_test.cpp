@@ -18,6 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
+// NOLINTNEXTLINE(readability-identifier-naming): constant, though not constexpr
 const std::string kPluginMemory{resources::kMemoryResource};
 
 metrics::ResourceOutcome ok(const std::string& resource) {

@@ -30,6 +30,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 
+// NOLINTNEXTLINE(readability-identifier-naming): constant, though not constexpr
 const std::string kMemory{resources::kMemoryResource};
 
 // Holds the worker at the moment when it asks how to write the specification of a share.

@@ -24,6 +24,7 @@ using testing::Pair;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
+// NOLINTNEXTLINE(readability-identifier-naming): constant, though not constexpr
 const std::string kShareMemory{resources::kMemoryResource};
 
 // The same cards, numbered the other way round, as after a reboot.

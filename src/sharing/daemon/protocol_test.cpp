@@ -8,6 +8,7 @@
 #include "sharing/daemon/share_state_for_test.hpp"
 #include "support/tree.hpp"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -112,11 +113,12 @@ TEST(FirstProcess, OfAHooksContainerIsTheOneItNames) {
 TEST(FirstProcess, OfAHookInsideIsTheFirstOfItsPids) {
   if (::geteuid() != 0) GTEST_SKIP() << "pids of their own take root";
   std::array<int, 2> said{};
-  ASSERT_EQ(::pipe(said.data()), 0);
+  ASSERT_EQ(::pipe2(said.data(), O_CLOEXEC), 0);
   const pid_t runtime = ::fork();
   if (runtime == 0) {
     if (::unshare(CLONE_NEWPID) != 0) ::_exit(1);
-    if (::fork() == 0 && ::fork() == 0) {  // the container's first process, and its hook
+    // The container's first process, and its hook. NOLINTNEXTLINE(misc-redundant-expression)
+    if (::fork() == 0 && ::fork() == 0) {
       (void)!::write(said[1], "x", 1);
       ::pause();
     }

@@ -12,10 +12,14 @@ bool can_mark(const StreamWork& work) {
   return work.reach() == EventAccess::Anyone || !captures_open();
 }
 
-// Launches that no other thread can mark: judged by time, once all earlier work has ended.
+// Launches that no other thread can mark: judged by time, once all earlier work has ended. Work
+// that still runs and later launches move the time.
 void wait_out_tail(StreamWork& work, uint64_t now_ns) {
   const uint64_t done = work.done.load(std::memory_order_seq_cst);
-  if (work.tail_until_ns == 0) work.tail_until_ns = now_ns + expected_ns(work, now_ns);
+  if (work.tail_until_ns == 0 || work.tail_through != done || work.count != 0) {
+    work.tail_through = done;
+    work.tail_until_ns = now_ns + expected_ns(work, now_ns);
+  }
   if (work.count == 0 && now_ns >= work.tail_until_ns) complete_through(work, done, now_ns);
 }
 

@@ -64,6 +64,7 @@ struct StreamWork {
   uint64_t last_mark_ns;
   uint32_t last_gate;      // of the last mark
   uint64_t tail_until_ns;  // when launches that cannot be marked are believed to have ended
+  uint64_t tail_through;   // the launches that this time is for, as a value of `done`
   uint64_t queued_ns;      // this stream's part of GpuTurn::queued_ns
   uint64_t window;         // launches that may be outstanding, by the costs learned so far
   Cost cost;

@@ -2,6 +2,9 @@
 #include "vm/vfio/machine_state.hpp"
 
 #include "base/core/text.hpp"
+#include "base/sys/trusted.hpp"
+#include "gpu/model/inventory_json.hpp"
+#include "gpu/probe/snapshot.hpp"
 #include "gpu/procfs/cpuinfo.hpp"
 #include "gpu/procfs/gpus.hpp"
 #include "gpu/procfs/mig.hpp"
@@ -37,14 +40,31 @@ Iommu read_iommu(const sys::Host& host) {
   return iommu;
 }
 
+// From the file that an agent and `gantry cdi refresh` write: NVML would start on every GPU first.
+std::vector<model::GpuUuid> gpus_in_mig_mode(const sys::Host& host) {
+  std::vector<model::GpuUuid> found;
+  const auto text = sys::read_trusted(host, probe::kInventoryPath, model::kInventoryJsonLimit);
+  if (!text.ok()) return found;
+  const auto inventory = model::inventory_from_json(*text);
+  if (!inventory.ok()) return found;
+  for (const auto& gpu : inventory->gpus) {
+    const bool known = !gpu.uuid.text.empty();
+    if (known && gpu.mig.current == model::MigMode::Enabled) found.push_back(gpu.uuid);
+  }
+  return found;
+}
+
 std::vector<DriverGpu> read_driver_gpus(const sys::Host& host) {
   std::vector<DriverGpu> gpus;
   const auto entries = procfs::read_gpus(host);
   if (!entries.ok()) return gpus;  // the driver is not loaded
+  const auto in_mig_mode = gpus_in_mig_mode(host);
   for (const auto& entry : *entries) {
     const auto& gpu = entry.information.gpu;
     DriverGpu found{.address = gpu.pci, .uuid = gpu.uuid, .minor = {}};
     found.silent = entry.silent;
+    found.in_mig_mode =
+        std::find(in_mig_mode.begin(), in_mig_mode.end(), gpu.uuid) != in_mig_mode.end();
     if (gpu.minor) {
       found.minor = static_cast<std::uint32_t>(*gpu.minor);
       found.has_mig_instances = procfs::has_mig_instances(host, *found.minor);

@@ -34,7 +34,8 @@ struct DriverGpu {
   model::GpuUuid uuid;  // empty if unknown
   std::optional<std::uint32_t> minor;
   bool has_mig_instances = false;
-  bool silent = false;  // the driver did not answer in time: all but the address is unknown
+  bool in_mig_mode = false;  // as the last inventory says: only NVML shows a mode without instances
+  bool silent = false;       // the driver did not answer in time: all but the address is unknown
   bool operator==(const DriverGpu&) const = default;
 };
 

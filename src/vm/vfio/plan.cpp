@@ -15,7 +15,7 @@ namespace {
 
 using model::PciAddress;
 
-constexpr std::array<std::string_view, 23> kCodeNames = {
+constexpr std::array<std::string_view, 24> kCodeNames = {
     "gone",
     "not-nvidia",
     "vendor-vfio",
@@ -30,6 +30,7 @@ constexpr std::array<std::string_view, 23> kCodeNames = {
     "group-not-viable",
     "display",
     "mig-instances",
+    "mig-mode",
     "vfs-enabled",
     "has-vgpus",
     "unfinished",

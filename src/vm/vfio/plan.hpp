@@ -40,6 +40,7 @@ enum class FindingCode : std::uint8_t {
   GroupNotViable,
   Display,
   MigInstances,
+  MigMode,
   VfsEnabled,
   HasVgpus,
   Unfinished,

@@ -54,6 +54,7 @@ class Findings {
 
   void check_target(const PciAddress& target);
   void check_use(const pci::Function& gpu);
+  void check_mig(const pci::Function& gpu);
   void check_reset(const pci::Function& gpu);
   void check_domain(const pci::Function& gpu);
   void check_iommu();
@@ -114,14 +115,7 @@ void Findings::check_use(const pci::Function& gpu) {
           fmt::format("{} drives the console: the firmware made it the primary display", name),
           "choose another display in the firmware (onboard or BMC), then reboot");
   }
-  if (const auto* known = state_.driver_gpu(gpu.address);
-      known != nullptr && known->has_mig_instances) {
-    block(FindingCode::MigInstances, gpu.address,
-          fmt::format("{} is in MIG mode and has instances", name),
-          fmt::format("sudo nvidia-smi mig -i {0} -dci; sudo nvidia-smi mig -i {0} -dgi; sudo "
-                      "nvidia-smi -i {0} -mig 0",
-                      name));
-  }
+  check_mig(gpu);
   if (gpu.mdevs > 0) {
     block(FindingCode::HasVgpus, gpu.address,
           fmt::format("{} has {} vGPU{}, which would vanish with its driver", name, gpu.mdevs,
@@ -135,6 +129,26 @@ void Findings::check_use(const pci::Function& gpu) {
           fmt::format("gantry vgpu list; when no vGPU is left: echo 0 | sudo tee "
                       "/sys/bus/pci/devices/{}/sriov_numvfs",
                       name));
+  }
+}
+
+// Without instances nothing on the host is lost. But some GPUs keep the mode, also in the guest.
+void Findings::check_mig(const pci::Function& gpu) {
+  const auto* known = state_.driver_gpu(gpu.address);
+  if (known == nullptr) return;
+  const auto name = gpu.address.sysfs();
+  if (known->has_mig_instances) {
+    block(FindingCode::MigInstances, gpu.address,
+          fmt::format("{} is in MIG mode and has instances", name),
+          fmt::format("sudo nvidia-smi mig -i {0} -dci; sudo nvidia-smi mig -i {0} -dgi; sudo "
+                      "nvidia-smi -i {0} -mig 0",
+                      name));
+  } else if (known->in_mig_mode) {
+    warn(FindingCode::MigMode, gpu.address,
+         fmt::format("{} is in MIG mode without instances: if it keeps the mode in the virtual "
+                     "machine, no CUDA program finds it there until instances are created",
+                     name),
+         fmt::format("sudo nvidia-smi -i {} -mig 0  # here, or in the virtual machine", name));
   }
 }
 

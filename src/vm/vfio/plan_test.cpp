@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vm/vfio/plan.hpp"
 
+#include "gpu/model/inventory_json.hpp"
 #include "vm/vfio/host_for_test.hpp"
 
 #include <gmock/gmock.h>
@@ -221,6 +222,32 @@ TEST(Plan, DisplayMigAndVirtualFunctionsAreRefused) {
   EXPECT_THAT(plan.findings, found(FindingCode::VfsEnabled, "has 1 virtual function enabled"));
   EXPECT_THAT(plan.findings,
               found(FindingCode::MigInstances, "in MIG mode", "nvidia-smi -i 0000:3b:00.0 -mig 0"));
+}
+
+// Only NVML shows it, so it comes from the inventory that an agent or `gantry cdi refresh` wrote.
+TEST(Plan, MigModeWithoutInstancesIsAWarning) {
+  TestHost machine;
+  const auto state = read_machine_state(machine.host());
+  ASSERT_TRUE(state.ok());
+  model::Inventory inventory;
+  inventory.gpus.resize(1);
+  inventory.links.assign(1, std::vector<model::Link>(1));
+  inventory.gpus[0].uuid = state->driver_gpu(at(kGpu))->uuid;
+  inventory.gpus[0].mig.current = model::MigMode::Enabled;
+  machine.file("run/gantry/inventory.json", model::to_json(inventory));
+  const auto plan = plan_of(machine);
+  EXPECT_FALSE(plan.blocked());
+  EXPECT_THAT(plan.findings, found(FindingCode::MigMode, "in MIG mode without instances",
+                                   "sudo nvidia-smi -i 0000:3b:00.0 -mig 0"));
+  EXPECT_THAT(plan_of(machine, {kTwin}).findings, IsEmpty());
+  machine.file("proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "DeviceFileMinor: 12\n");
+  EXPECT_TRUE(plan_of(machine).blocked()) << "with instances it is refused";
+  machine.tree().remove("proc/driver/nvidia/capabilities");
+  inventory.gpus[0].mig.current = model::MigMode::Disabled;
+  machine.file("run/gantry/inventory.json", model::to_json(inventory));
+  EXPECT_THAT(plan_of(machine).findings, IsEmpty());
+  machine.file("run/gantry/inventory.json", "{");
+  EXPECT_THAT(plan_of(machine).findings, IsEmpty()) << "a damaged file says nothing";
 }
 
 // Mediated devices on the GPU itself, as a T4 has them: no virtual function tells of them.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# The daemon.json of walk-through 003a as the notes have it, with native.cgroupdriver=systemd, where systemd manages the cgroups:
+# Walk-through 003a with the notes' daemon.json as they have it, with native.cgroupdriver=systemd, where systemd manages the cgroups:
 # pure cgroup v2, and devices allowed by a program in the kernel. A container keeps its GPUs over `systemctl daemon-reload`.
 page=$here/../../docs/walkthroughs/003a-docker-daemon-json.md
 
@@ -29,13 +29,21 @@ active() { systemctl is-active -q "$1" 2>/dev/null; }
 init_pid() { pgrep -f '^/lib/systemd/systemd --system' | tail -n 1; }
 in_systemd() { nsenter -t "$(init_pid)" -m -p "$@"; }
 
-docker_image() {
-  "$here/walk" --image /tmp/image.tar && docker load -q -i /tmp/image.tar && docker tag centos:7 gpu
+# The images by the notes' names.
+docker_images() {
+  "$here/walk" --cuda-images /tmp "$bin" && docker load -q -i /tmp/cuda.tar && docker load -q -i /tmp/add.tar
+}
+cuda=lxyustc.registrydomain.com:5000/nvidia/cuda:latest
+
+# The page's sudo, for which systemctl has to be in systemd's namespaces.
+write_sudo() {
+  printf '#!/bin/sh\n[ "$1" != systemctl ] || exec nsenter -t %s -m -p "$@"\nexec "$@"\n' "$(init_pid)" >/usr/bin/sudo && chmod 755 /usr/bin/sudo
 }
 
-# The driver's libraries of the same machine, which a virtual machine host does without.
+# The driver's libraries of the same machine, which a virtual machine host does without. This kernel chose the number of nvidia-uvm.
 driver_files() {
-  gantry sim create "$here/host.yaml" --root /tmp/machine --nodes table >/dev/null &&
+  sed "s/uvm_major: .*/uvm_major: $(awk '$2 == "nvidia-uvm" { print $1 }' /proc/devices)/" "$here/host.yaml" >/tmp/host.yaml &&
+    gantry sim create /tmp/host.yaml --root /tmp/machine --nodes table >/dev/null &&
     cp -a /tmp/machine/usr/lib/x86_64-linux-gnu/. /usr/lib/x86_64-linux-gnu/ && cp /tmp/machine/usr/bin/nvidia-smi /usr/bin/
 }
 
@@ -47,8 +55,28 @@ check_is "it manages cgroup v2 alone" cgroup2fs "$(stat -fc %T /sys/fs/cgroup)"
 check "the driver's libraries are there" driver_files
 check "docker starts with the notes' daemon.json" in_systemd systemctl start docker
 check_is "its cgroup driver is systemd, its runtime ours" "systemd nvidia" "$(docker info --format '{{.CgroupDriver}} {{.DefaultRuntime}}')"
-check "the image is loaded" docker_image
-start_container() { docker run -d --name "$1" --gpus all gpu sleep 600; }
+echo "versions: docker $(docker version --format '{{.Server.Version}}'), $(containerd --version | cut -d' ' -f1,3)," \
+  "$(runc --version | head -n 1), $(systemctl --version | head -n 1 | cut -d' ' -f1,2), Linux $(uname -r)"
+check "the images are loaded" docker_images
+check "sudo is there" write_sudo
+
+# The page's own commands, with what it shows: nothing to change, the half file and back, vector-add.
+"$here/walk" "$page" 'daemon\.json|runtime configure|cuda-vector-add' >/tmp/walked 2>&1
+cat /tmp/walked
+passed=$((passed + $(grep -c '^ok      ' /tmp/walked)))
+failed=$((failed + $(grep -c '^FAILED  ' /tmp/walked)))
+check "the page was walked to its end" grep -q '^ok .*its own count is right' /tmp/walked
+check_is "the file is the notes' again" "$(daemon_json)" "$(cat /etc/docker/daemon.json)"
+check_is "docker has its cgroup driver and runtime again" "systemd nvidia" "$(docker info --format '{{.CgroupDriver}} {{.DefaultRuntime}}')"
+# The page's table is that of another card and driver.
+table=$(docker run --rm --gpus all $cuda nvidia-smi)
+check "docker run --gpus all nvidia-smi prints the driver's table" grep -q 'Driver Version: 550.90.07' <<<"$table"
+check_is "with a row for each GPU" 5 "$(grep -cE '\| +00000000:[0-9A-F]{2}:00\.0 ' <<<"$table")"
+check_is "nvidia-smi -L in a container is the host's" "$(nvidia-smi -L)" "$(docker run --rm --gpus all $cuda nvidia-smi -L)"
+check_is "without a flag the image asks by itself" "$(nvidia-smi -L)" "$(docker run --rm nvidia/cuda nvidia-smi -L)"
+check_is "and can ask for nothing" "" "$(docker run --rm -e NVIDIA_VISIBLE_DEVICES=void nvidia/cuda ls /dev | grep nvidia)"
+
+start_container() { docker run -d --name "$1" --gpus all $cuda sleep 600; }
 # opens CONTAINER [NODE]
 opens() { docker exec "$1" sh -c ": < /dev/${2:-nvidia0}"; }
 
