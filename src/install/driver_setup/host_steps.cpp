@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps about files of the machine outside the driver's directory.
 #include "base/core/text.hpp"
+#include "gpu/procfs/version.hpp"
 #include "install/driver_setup/boot_files.hpp"
 #include "install/driver_setup/setup_work_internal.hpp"
 
@@ -14,7 +15,6 @@ namespace {
 
 constexpr std::string_view kLoaderDropIn = "/etc/ld.so.conf.d/gantry-driver.conf";
 constexpr std::string_view kLoaderConfig = "/etc/ld.so.conf";
-constexpr std::string_view kSpecification = "/var/run/cdi/nvidia.yaml";
 constexpr std::string_view kLicenceConfig = "/etc/nvidia/gridd.conf";
 constexpr std::string_view kTokenDirectory = "/etc/nvidia/ClientConfigToken";
 constexpr std::size_t kConfigLimit = std::size_t{256} << 10;
@@ -139,6 +139,9 @@ Status undo_loader_cache(SetupWork& work) {
 }
 
 Status verify_target(SetupWork& work) {
+  const auto loaded = procfs::read_version(work.host);
+  // Only the packages knew which version of the branch there is.
+  if (!work.target().has_files() && loaded.ok()) work.journal.target.version = loaded->version;
   work.verified = verify(work.host, work.target(), VerifyDepth::Installation, &work.effects);
   for (const auto& item : work.verified.items) {
     if (item.state == VerifyState::Note) work.note(item.sentence);
@@ -158,7 +161,7 @@ Status keep_at_boot(SetupWork& work) {
 }
 
 Status record_target(SetupWork& work) {
-  if (!work.target().made_cdi && !work.host.exists(kSpecification)) {
+  if (!work.target().made_cdi && !work.host.exists(kSpecificationPath)) {
     work.journal.target.made_cdi = true;
     GANTRY_CHECK(save_journal(work));
   }

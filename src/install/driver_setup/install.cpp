@@ -121,7 +121,7 @@ Status check_place(const sys::Host& host, const InstallRecord& target) {
 Status settle_other_work(const sys::Host& host, Situation& now, const InstallRecord& target,
                          const SetupOptions& options, InstallEffects& effects) {
   if (!now.journal) return {};
-  if (now.journal->command == "install") {
+  if (now.journal->command == "install" && !is_recorded(*now.journal, now.record)) {
     if (now.journal->target.name == target.name && now.journal->target.source == target.source)
       return {};
     if (options.progress)

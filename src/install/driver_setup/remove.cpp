@@ -154,7 +154,7 @@ Result<std::vector<std::string>> preview_remove(const sys::Host& host) {
   GANTRY_TRY(const auto record, read_record(host));
   GANTRY_TRY(const auto journal, read_install_journal(host));
   std::vector<std::string> steps;
-  if (journal && journal->command == "install")
+  if (journal && journal->command == "install" && !is_recorded(*journal, record))
     steps.push_back(
         fmt::format("take back the unfinished installation of {}", describe(journal->target)));
   if (!record) return steps;
@@ -169,9 +169,11 @@ Result<SetupReport> remove(const sys::Host& host, const RemoveOptions& remove,
   GANTRY_TRY(const auto lock, lock_driver_setup(host));
   SetupReport report;
   GANTRY_TRY(auto journal, read_install_journal(host));
-  if (journal && journal->command == "install")
+  GANTRY_TRY(auto record, read_record(host));
+  if (journal && journal->command == "install" && !is_recorded(*journal, record)) {
     GANTRY_CHECK(take_back_unfinished(host, *journal, options, effects, report));
-  GANTRY_TRY(const auto record, read_record(host));
+    GANTRY_TRY(record, read_record(host));
+  }
   if (!record && !journal) {
     GANTRY_CHECK(close_removal(effects));
     return Error(Errc::NotFound, "Gantry has installed no driver on this machine");

@@ -83,6 +83,10 @@ std::vector<std::string> newly_created(const InstallJournal& journal) {
   return paths;
 }
 
+bool is_recorded(const InstallJournal& journal, const std::optional<InstallRecord>& record) {
+  return journal.command == "install" && record && *record == journal.target;
+}
+
 Status execute(SetupWork& work, const InstallStep& step) {
   switch (step.kind) {
     case StepKind::Unpack: return unpack(work);
@@ -112,7 +116,6 @@ Status execute(SetupWork& work, const InstallStep& step) {
 
 Status undo(SetupWork& work, const InstallStep& step) {
   switch (step.kind) {
-    case StepKind::Unpack: return undo_unpack(work);
     case StepKind::PlaceFiles: return undo_place_version(work);
     case StepKind::BuildModules:
     case StepKind::CopyModules: return undo_modules(work, step.subject);
@@ -126,6 +129,7 @@ Status undo(SetupWork& work, const InstallStep& step) {
     case StepKind::StartServices: return undo_start_services(work);
     case StepKind::UpdateLoaderCache: return undo_loader_cache(work);
     case StepKind::Record: return undo_record(work);
+    case StepKind::Unpack:  // with the staging directory
     case StepKind::CheckIdle:
     case StepKind::MakeNodes:  // with the modules
     case StepKind::Verify:

@@ -65,13 +65,15 @@ std::vector<std::string> newly_created(const InstallJournal& journal);
 Status execute(SetupWork& work, const InstallStep& step);
 Status undo(SetupWork& work, const InstallStep& step);
 
+// Whether the installation came as far as its record, so that only its last steps are missing.
+bool is_recorded(const InstallJournal& journal, const std::optional<InstallRecord>& record);
+
 // Loads what is recorded, if it is not; needs no journal. The lock is held.
 Result<SetupReport> load_record(const sys::Host& host, const InstallRecord& record,
                                 const SetupOptions& options, InstallEffects& effects);
 
 // The steps, by what they are about. Each `undo_` belongs to the one above it.
 Status unpack(SetupWork& work);
-Status undo_unpack(SetupWork& work);
 Status place_version(SetupWork& work);
 Status undo_place_version(SetupWork& work);
 Status build_for(SetupWork& work, const std::string& kernel);

@@ -119,11 +119,6 @@ Status unpack(SetupWork& work) {
   return work.effects.rename(directory, work.staging());
 }
 
-Status undo_unpack(SetupWork& work) {
-  GANTRY_CHECK(work.effects.remove_tree(unpacking(work)));
-  return work.effects.remove_tree(work.staging());
-}
-
 Status place_version(SetupWork& work) {
   const auto& name = work.target().name;
   if (has_version(work)) return {};
