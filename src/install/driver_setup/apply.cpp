@@ -121,6 +121,7 @@ Status go_back(SetupWork& work) {
   auto failures = undo_steps(work);
   if (failures.empty()) {
     auto removed = remove_created(work, newly_created(work.journal));
+    if (removed.ok()) removed = move_back(work, newly_moved(work.journal));
     if (removed.ok()) removed = work.effects.remove_tree(std::string(kStaging));
     if (removed.ok() && work.keeps_journal)
       removed = work.effects.remove(std::string(kJournalPath));

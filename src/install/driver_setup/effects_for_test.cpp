@@ -29,12 +29,14 @@ std::string manifest_of(const std::string& version) {
       "NVIDIA Accelerated Graphics Driver for Linux-x86_64\n{}\nnvidia-installer\n"
       "nvidia nvidia-uvm nvidia-modeset\n0\nkernel\n0\n0\n",
       version);
-  text += fmt::format("libcuda.so.{} 0755 CUDA_LIB NATIVE\n", version);
-  text += fmt::format("libcuda.so.1 0000 CUDA_SYMLINK NATIVE libcuda.so.{}\n", version);
-  text += "nvidia-smi 0755 UTILITY_BINARY\n";
-  text += "nvidia-installer 0755 INSTALLER_BINARY\n";
+  text += fmt::format("libcuda.so.{} 0755 CUDA_LIB NATIVE / MODULE:gpgpu\n", version);
+  text +=
+      fmt::format("libcuda.so.1 0000 CUDA_SYMLINK NATIVE / libcuda.so.{} MODULE:gpgpu\n", version);
+  text += "nvidia-smi 0755 UTILITY_BINARY MODULE:nvml\n";
+  text += "nvidia-installer 0755 INSTALLER_BINARY MODULE:installer\n";
   for (const auto* directory : {"kernel", "kernel-open"})
-    text += fmt::format("{}/Kbuild 0644 KERNEL_MODULE_SRC\n", directory);
+    text += fmt::format("{}/Kbuild 0644 KERNEL_MODULE_SRC INHERIT_PATH_DEPTH:1 MODULE:resman\n",
+                        directory);
   text += "firmware/gsp_tu10x.bin 0644 FIRMWARE\n";
   return text;
 }

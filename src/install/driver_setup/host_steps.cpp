@@ -90,6 +90,17 @@ Status replace_licence_file(SetupWork& work, const std::string& from, const std:
   return work.effects.save(to, content, mode);
 }
 
+// People and services call nvidia-smi by its name alone.
+void show_program(SetupWork& work) {
+  constexpr std::string_view kShownProgram = "/usr/local/bin/nvidia-smi";
+  if (work.host.exists("/usr/bin/nvidia-smi") || !work.host.exists(parent_directory(kShownProgram)))
+    return;
+  const auto made =
+      create_link(work, std::string(kShownProgram), work.layout.bin() + "/nvidia-smi");
+  if (!made.ok())
+    work.note(fmt::format("nvidia-smi is in {} only: {}", work.layout.bin(), made.error().cause()));
+}
+
 bool is_new(const SetupWork& work, std::string_view path) {
   const auto created = newly_created(work.journal);
   return std::find(created.begin(), created.end(), path) != created.end();
@@ -126,7 +137,9 @@ Status update_loader_cache(SetupWork& work) {
   }
   GANTRY_CHECK(add_to_loader_config(work));
   GANTRY_CHECK(create_file(work, std::string(kLoaderDropIn), work.layout.lib64() + "\n", 0644));
-  return run_ldconfig(work);
+  GANTRY_CHECK(run_ldconfig(work));
+  show_program(work);
+  return {};
 }
 
 Status undo_loader_cache(SetupWork& work) {

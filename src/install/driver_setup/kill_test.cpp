@@ -14,8 +14,6 @@
 namespace gantry::driver_setup {
 namespace {
 
-constexpr const char* kOld = "460.56";
-constexpr const char* kNew = "580.159.04";
 constexpr int kFewestEffects = 30;
 
 // What is done, on a machine that may have a driver already.
@@ -29,16 +27,16 @@ class EveryEffect : public ::testing::TestWithParam<Case> {
  protected:
   std::unique_ptr<SetupMachine> fresh() const {
     auto machine = std::make_unique<SetupMachine>();
-    machine->archive(kNew);
-    machine->archive(kOld);
-    if (GetParam().has_old && !machine->install(kOld).ok()) ADD_FAILURE() << "no old driver";
-    if (GetParam().removes && !machine->install(kNew).ok()) ADD_FAILURE() << "no driver";
+    machine->archive(kNewDriver);
+    machine->archive(kOldDriver);
+    if (GetParam().has_old && !machine->install(kOldDriver).ok()) ADD_FAILURE() << "no old driver";
+    if (GetParam().removes && !machine->install(kNewDriver).ok()) ADD_FAILURE() << "no driver";
     machine->script = {};
     return machine;
   }
 
   Status act(SetupMachine& machine) const {
-    auto done = GetParam().removes ? machine.remove() : machine.install(kNew);
+    auto done = GetParam().removes ? machine.remove() : machine.install(kNewDriver);
     if (done.ok()) return {};
     return std::move(done).error();
   }
@@ -54,13 +52,13 @@ class EveryEffect : public ::testing::TestWithParam<Case> {
       return;
     }
     ASSERT_TRUE(again.ok()) << again.error().text();
-    machine.expect_installed(kNew);
+    machine.expect_installed(kNewDriver);
   }
 
   static void expect_removed(SetupMachine& machine) {
     SetupMachine untouched;
-    untouched.archive(kNew);
-    untouched.archive(kOld);
+    untouched.archive(kNewDriver);
+    untouched.archive(kOldDriver);
     EXPECT_EQ(machine.loaded(), "");
     auto files = machine.files();
     for (const auto& [path, content] : untouched.files()) {
@@ -124,7 +122,7 @@ TEST_P(EveryEffect, PowerLostAfterItAndLoadedAtBoot) {
     machine.script = {};
     const auto loaded = machine.load();
     if (loaded.ok()) {
-      EXPECT_THAT(machine.loaded(), ::testing::AnyOf(kOld, kNew));
+      EXPECT_THAT(machine.loaded(), ::testing::AnyOf(kOldDriver, kNewDriver));
     }
     expect_done_again(machine);
   });
@@ -173,7 +171,7 @@ TEST_P(EveryEffect, FailsWithAFullDisk) {
         fmt::format("effect {}: {}", at, machine->script.log[static_cast<std::size_t>(at - 1)]));
     if (!done.ok()) {
       ++failures;
-      EXPECT_EQ(machine->loaded(), GetParam().has_old ? kOld : "");
+      EXPECT_EQ(machine->loaded(), GetParam().has_old ? kOldDriver : "");
       if (done.error().code() != Errc::Internal) {
         EXPECT_FALSE(machine->has_journal());
         auto after = machine->files();
@@ -202,12 +200,12 @@ TEST(FullDisk, TheSentenceSaysHowMuchIsNeeded) {
     if (entry.starts_with("copy ")) return Error::sys(ENOSPC, entry);
     return {};
   };
-  const auto full = machine.install(kNew);
+  const auto full = machine.install(kNewDriver);
   ASSERT_FALSE(full.ok());
   EXPECT_THAT(full.error().text(), ::testing::AllOf(::testing::HasSubstr("the disk is full"),
                                                     ::testing::HasSubstr("all is as it was")));
   machine.script = {};
-  EXPECT_TRUE(machine.install(kNew).ok());
+  EXPECT_TRUE(machine.install(kNewDriver).ok());
 }
 
 }  // namespace

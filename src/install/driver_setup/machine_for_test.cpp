@@ -34,7 +34,7 @@ SetupMachine::SetupMachine() {
   tree_.file("etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n");
   tree_.file("etc/ld.so.cache", "none\n");
   tree_.file("sbin/ldconfig").file("usr/bin/dpkg").file("etc/hostname", "node\n");
-  tree_.directory("run/systemd/system").directory("usr/local").directory("dev/char");
+  tree_.directory("run/systemd/system").directory("usr/local/bin").directory("dev/char");
   tree_.directory("etc/ld.so.conf.d").directory("var/lib");
   tree_.file("dev.table",
              "/dev/nvidiactl c 195 255 0666 0 0\n/dev/nvidia0 c 195 0 0666 0 0\n"
@@ -248,6 +248,10 @@ SetupMachine& SetupMachine::unit(const std::string& name, bool active) {
   tree_.file("lib/systemd/system/" + name);
   units_[name] = active;
   return *this;
+}
+
+void expect_ok(const Result<SetupReport>& report) {
+  if (!report.ok()) ADD_FAILURE() << report.error().text();
 }
 
 }  // namespace gantry::driver_setup

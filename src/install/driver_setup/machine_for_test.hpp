@@ -17,6 +17,8 @@
 
 namespace gantry::driver_setup {
 
+inline constexpr const char* kOldDriver = "460.56";
+inline constexpr const char* kNewDriver = "580.159.04";
 inline constexpr const char* kSetupKernel = "6.1.0-21-amd64";
 inline constexpr const char* kOtherKernel = "6.1.0-22-amd64";
 
@@ -101,5 +103,8 @@ class SetupMachine {
   std::map<std::string, bool> units_;
   std::string package_version_;
 };
+
+// Fails the test with the error's text.
+void expect_ok(const Result<SetupReport>& report);
 
 }  // namespace gantry::driver_setup

@@ -116,7 +116,24 @@ std::string_view directory_below(std::string_view directory) {
   return directory;
 }
 
+std::string_view without_last_group_words(std::string_view line) {
+  for (;;) {
+    const auto space = line.rfind(' ');
+    if (space == std::string_view::npos) return line;
+    const auto word = line.substr(space + 1);
+    if (!word.starts_with("MODULE:") && word != "GLVND" && word != "NON_GLVND") return line;
+    line = line.substr(0, space);
+  }
+}
+
 }  // namespace
+
+std::string without_group_words(std::string_view manifest) {
+  std::string kept;
+  for (const auto line : lines(manifest))
+    kept += fmt::format("{}\n", without_last_group_words(line));
+  return kept;
+}
 
 std::string_view source_directory(Flavour flavour) {
   return flavour == Flavour::Open ? "kernel-open" : "kernel";

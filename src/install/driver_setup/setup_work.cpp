@@ -8,6 +8,8 @@
 namespace gantry::driver_setup {
 namespace {
 
+constexpr std::string_view kAsideEnd = ".before-gantry";
+
 bool lists(const std::vector<std::string>& paths, std::string_view path) {
   return std::find(paths.begin(), paths.end(), path) != paths.end();
 }
@@ -73,6 +75,41 @@ Status remove_created(SetupWork& work, const std::vector<std::string>& paths) {
                                                         : work.effects.remove(*path));
   }
   return {};
+}
+
+Status move_aside(SetupWork& work, const std::string& path) {
+  auto& moved = work.journal.target.moved_aside;
+  const auto info = work.host.link_info(path);
+  if (!info.ok() || info->kind != sys::FileKind::Directory) return {};
+  const auto aside = path + std::string(kAsideEnd);
+  if (work.host.link_info(aside).ok())
+    return Error(Errc::Exists, fmt::format("{} exists", work.host.outside(aside)));
+  if (!lists(moved, path)) {
+    moved.push_back(path);
+    GANTRY_CHECK(save_journal(work));
+  }
+  return work.effects.rename(path, aside);
+}
+
+Status move_back(SetupWork& work, const std::vector<std::string>& paths) {
+  for (const auto& path : paths) {
+    const auto aside = path + std::string(kAsideEnd);
+    if (work.host.link_info(path).ok() || !work.host.link_info(aside).ok()) continue;
+    GANTRY_CHECK(work.effects.rename(aside, path));
+  }
+  return {};
+}
+
+bool is_googles(const sys::Host& host, const Layout& layout) {
+  return host.exists(layout.directory() + "/.cache");
+}
+
+std::vector<std::string> newly_moved(const InstallJournal& journal) {
+  auto paths = journal.target.moved_aside;
+  if (!journal.before) return paths;
+  std::erase_if(paths,
+                [&](const std::string& path) { return lists(journal.before->moved_aside, path); });
+  return paths;
 }
 
 std::vector<std::string> newly_created(const InstallJournal& journal) {

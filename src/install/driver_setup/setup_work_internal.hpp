@@ -59,8 +59,14 @@ Status create_file(SetupWork& work, const std::string& path, std::string_view co
 Status create_link(SetupWork& work, const std::string& path, const std::string& target);
 // Removes paths, the last first. A directory with other files stays.
 Status remove_created(SetupWork& work, const std::vector<std::string>& paths);
+// Directories that the links in DIR take the place of, and back.
+Status move_aside(SetupWork& work, const std::string& path);
+Status move_back(SetupWork& work, const std::vector<std::string>& paths);
+// Whether Google's installer filled the directory.
+bool is_googles(const sys::Host& host, const Layout& layout);
 // What this work created: not what an earlier installation did.
 std::vector<std::string> newly_created(const InstallJournal& journal);
+std::vector<std::string> newly_moved(const InstallJournal& journal);
 
 Status execute(SetupWork& work, const InstallStep& step);
 Status undo(SetupWork& work, const InstallStep& step);
