@@ -4,6 +4,7 @@
 #include "container/engines/change_plan.hpp"
 #include "doctor/checks/all_checks.hpp"
 #include "gantry/commands.hpp"
+#include "install/preflight/judge.hpp"
 #include "sim/machine/machine.hpp"
 
 #include <CLI/CLI.hpp>
@@ -34,6 +35,15 @@ constexpr std::array kValueKinds{
     ValueKind{"gantry doctor", "--fix", "checks"},
     ValueKind{"gantry doctor", "--only", "checks"},
     ValueKind{"gantry doctor", "--skip", "checks"},
+    ValueKind{"gantry driver install", "--flavour", "flavours"},
+    ValueKind{"gantry driver install", "--ignore", "findings"},
+    ValueKind{"gantry driver install", "--source", "sources"},
+    ValueKind{"gantry driver preflight", "--flavour", "flavours"},
+    ValueKind{"gantry driver preflight", "--ignore", "findings"},
+    ValueKind{"gantry driver preflight", "--source", "sources"},
+    ValueKind{"gantry driver upgrade", "--flavour", "flavours"},
+    ValueKind{"gantry driver upgrade", "--ignore", "findings"},
+    ValueKind{"gantry driver upgrade", "--source", "sources"},
     ValueKind{"gantry runtime configure", "--distribution", "distributions"},
     ValueKind{"gantry runtime configure", "--runtime", "engines"},
     ValueKind{"gantry share explain", "", "shares"},
@@ -205,6 +215,9 @@ Result<std::vector<std::string>> values_of(const std::string& kind, const Contex
   std::vector<std::string> names;
   if (kind == "shares") return share_names(context);
   if (kind == "shells") return std::vector<std::string>{"bash", "fish", "zsh"};
+  if (kind == "flavours") return std::vector<std::string>{"open", "proprietary"};
+  if (kind == "sources")
+    return std::vector<std::string>{"run", "packages", "precompiled", "grid", "nvidia-container"};
   if (kind == "engines") {
     for (const auto engine : {engines::Engine::Docker, engines::Engine::Containerd,
                               engines::Engine::Crio, engines::Engine::Podman})
@@ -216,6 +229,10 @@ Result<std::vector<std::string>> values_of(const std::string& kind, const Contex
       names.emplace_back(to_string(distribution));
   } else if (kind == "machines") {
     for (const auto& machine : sim::machine_catalog()) names.emplace_back(machine.name);
+  } else if (kind == "findings") {
+    for (const auto& finding : preflight::known_findings()) {
+      if (finding.ignorable == preflight::Ignorable::Yes) names.emplace_back(finding.code);
+    }
   } else if (kind == "checks") {
     for (const auto* check : doctor::all_checks()) names.emplace_back(check->id);
   } else {
@@ -228,7 +245,10 @@ void add_complete(CLI::App& app, Action& chosen) {
   auto kind = std::make_shared<std::string>();
   auto* command = app.add_subcommand("complete", "Print values for the completion scripts");
   command->group("");  // hidden
-  command->add_option("kind", *kind, "machines, checks, engines, distributions, shares, shells")
+  command
+      ->add_option("kind", *kind,
+                   "machines, checks, engines, distributions, findings, flavours, shares, shells, "
+                   "sources")
       ->required();
   command->callback([kind, &chosen] {
     chosen = [kind](Context& context) -> Result<int> {

@@ -74,6 +74,12 @@ const std::vector<Words>& commands() {
       {"doctor"},
       {"doctor", "--list"},
       {"doctor", "--explain", "numa.unknown"},
+      {"driver", "install", "--dry-run", "--version", "580.159.04", "--sha256",
+       std::string(64, 'a')},
+      {"driver", "preflight", "--version", "580.159.04"},
+      {"driver", "remove", "--dry-run"},
+      {"driver", "status"},
+      {"driver", "verify"},
       {"explain", "BUNDLE"},
       {"info"},
       {"list"},
@@ -89,6 +95,9 @@ const std::vector<Words>& commands() {
 // Others, and the reason why they are not run here.
 const std::map<std::string, std::string>& not_run() {
   static const std::map<std::string, std::string> reasons{
+      {"gantry driver build", "changes the machine: the document of `driver install`"},
+      {"gantry driver load", "changes the machine: the document of `driver install`"},
+      {"gantry driver upgrade", "changes the machine: the document of `driver install`"},
       {"gantry inspect",
        "a foreign format: what gpushare's extender answers, and it has no version"},
       {"gantry share create", "needs the daemon: ShareDocuments looks at what it prints"},

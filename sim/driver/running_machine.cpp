@@ -178,6 +178,7 @@ void add_gpu(const struct gantry_sim_image& cards, const char* root, const Addre
   gantry_sim_gpu& gpu = out.machine.gpu[index];
   gpu = cards.machine.gpu[card];
   out.state.gpu[index] = cards.state.gpu[card];
+  out.state.gpu[index].persistence = 0;
   copy_fields(cards.machine, card, static_cast<int32_t>(index), out.machine);
   gpu.domain = at.domain;
   gpu.bus = at.bus;

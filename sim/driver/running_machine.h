@@ -30,8 +30,8 @@ void gantry_sim_release_nodes(void);
 namespace gantry::sim {
 
 /* Describes the machine below `root` ("" is this one): each GPU of /proc/driver/nvidia is a copy of
- * its card, with its own address, UUID, minor, NUMA node. The state of a GPU is that of its card. A
- * GPU of an unknown kind is left out. */
+ * its card, with its own address, UUID, minor, NUMA node. The state of a GPU is that of its card,
+ * without persistence mode. A GPU of an unknown kind is left out. */
 void describe_running_machine(const struct gantry_sim_image& cards, const char* root,
                               struct gantry_sim_image& out);
 

@@ -294,7 +294,7 @@ static int __init nvidia_init(void) {
   rc = sim_check_bound(any_bound());
   if (rc) goto unregister;
   set_module_version();
-  pr_info("NVRM: loading NVIDIA UNIX x86_64 Kernel Module  %s  (simulated)\n", description.version);
+  pr_info("NVRM: loading " SIM_MODULE_NAME "  %s  (simulated)\n", description.version);
   return 0;
 unregister:
   pci_unregister_driver(&driver);

@@ -65,10 +65,9 @@ void sim_be_packaged_driver(struct sim_description* description) {
 
   strscpy(description->version, NV_VERSION_STRING, sizeof(description->version));
   kfree(description->version_file);
-  description->version_file = kasprintf(
-      GFP_KERNEL, "NVRM version: %s  %s  %s\nGCC version:  gcc version %s \n",
-      SIM_OPEN ? "NVIDIA UNIX Open Kernel Module for x86_64" : "NVIDIA UNIX x86_64 Kernel Module",
-      NV_VERSION_STRING, SIM_BUILD, __VERSION__);
+  description->version_file =
+      kasprintf(GFP_KERNEL, "NVRM version: %s  %s  %s\nGCC version:  gcc version %s \n",
+                SIM_MODULE_NAME, NV_VERSION_STRING, SIM_BUILD, __VERSION__);
   kfree(description->params);
   description->params = parameters_text();
   /* The open module needs the firmware; the other one uses it where the description has it. */

@@ -25,6 +25,12 @@
 #define SIM_CONTROL_NAME "nvidiactl"
 #endif
 
+#if defined(NV_VERSION_STRING) && SIM_OPEN
+#define SIM_MODULE_NAME "NVIDIA UNIX Open Kernel Module for x86_64"
+#else
+#define SIM_MODULE_NAME "NVIDIA UNIX x86_64 Kernel Module"
+#endif
+
 #ifdef NV_VERSION_STRING
 
 #define SIM_MODULE_VERSION NV_VERSION_STRING

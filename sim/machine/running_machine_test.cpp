@@ -58,6 +58,7 @@ TEST(RunningMachine, HasTheGpusOfTheKernelWithTheirOwnNames) {
     EXPECT_EQ(ours.minor, theirs.minor);
     EXPECT_EQ(ours.numa_node, theirs.numa_node);
     EXPECT_EQ(ours.memory_total_mib, theirs.memory_total_mib);
+    EXPECT_EQ(image->state.gpu[i].persistence, 0U);
   }
 }
 

@@ -76,11 +76,18 @@ std::optional<std::string> inherited(std::string_view path, std::string_view dep
   return std::string(rest);
 }
 
+// Words at the end of a line: the part of the driver that a file belongs to, and with which OpenGL
+// it is installed (in branches up to 390).
+bool is_mark(std::string_view word) {
+  return word.starts_with("MODULE:") || word == "GLVND" || word == "NON_GLVND";
+}
+
 // What follows the type. Nothing says which of these words a type has, but each tells by itself
 // what it is: an architecture, a kind of thread-local storage (of TLS_LIB in old packages), a
-// directory, and last the target of a link.
+// directory ("/" for none), the target of a link, and marks.
 Status read_rest(const std::vector<std::string_view>& words, std::size_t line, ManifestFile& file) {
   auto rest = std::span(words).subspan(3);
+  while (!rest.empty() && is_mark(rest.back())) rest = rest.first(rest.size() - 1);
   if (file.is_link()) {
     if (rest.empty()) return corrupt(line, "a link without a target");
     file.link_target = rest.back();
@@ -92,7 +99,7 @@ Status read_rest(const std::vector<std::string_view>& words, std::size_t line, M
   for (const auto word : rest) {
     if (word == "NATIVE" || word == "COMPAT32") {
       file.architecture = word == "NATIVE" ? FileArchitecture::Native : FileArchitecture::Compat32;
-    } else if (word == "CLASSIC" || word == "NEW") {
+    } else if (word == "CLASSIC" || word == "NEW" || word == "/") {
       continue;
     } else if (word.starts_with(kDepth)) {
       const auto directory = inherited(file.path, word.substr(kDepth.size()));

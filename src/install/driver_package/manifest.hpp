@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file `.manifest` of an unpacked .run file: which files the package has, and what each is for.
 // Lines 1 to 8 (nine in old packages) describe the package; each line after them is a file:
-// NAME MODE TYPE [NATIVE|COMPAT32] [DIRECTORY|INHERIT_PATH_DEPTH:N] [TARGET of a link].
+// NAME MODE TYPE [NATIVE|COMPAT32] [DIRECTORY|INHERIT_PATH_DEPTH:N] [TARGET of a link]
+// [MODULE:PART].
 #pragma once
 
 #include "base/core/result.hpp"

@@ -59,6 +59,33 @@ TEST(ManifestText, ListsWhatAPackageHas) {
   EXPECT_EQ(files[9].directory, ".");
 }
 
+// Lines of 570.211.01 and 390.48.
+TEST(ManifestText, ReadsTheLinesOfRealPackages) {
+  const auto found = with(
+      "kernel/nvidia/nv.c 0644 KERNEL_MODULE_SRC INHERIT_PATH_DEPTH:1 MODULE:resman\n"
+      "libcuda.so.570.211.01 0755 CUDA_LIB NATIVE / MODULE:gpgpu\n"
+      "libcuda.so.1 0000 CUDA_SYMLINK NATIVE / libcuda.so.570.211.01 MODULE:gpgpu\n"
+      "./32/libcuda.so.570.211.01 0755 CUDA_LIB COMPAT32 / MODULE:gpgpu\n"
+      "libvdpau_nvidia.so 0000 VDPAU_SYMLINK NATIVE / vdpau/libvdpau_nvidia.so.570.211.01 "
+      "MODULE:vdpau\n"
+      "nvidia-modprobe 04755 NVIDIA_MODPROBE /usr/bin/ MODULE:installer\n"
+      "nvoptix.bin 0444 OPENGL_DATA /usr/share/nvidia MODULE:optix\n"
+      "libGL.so.1 0000 GLX_CLIENT_SYMLINK NATIVE libGL.so.390.48 NON_GLVND MODULE:opengl\n"
+      "libnvidia-tls.so.390.48 0755 TLS_LIB NATIVE CLASSIC / MODULE:opengl\n");
+  ASSERT_TRUE(found.ok()) << found.error().text();
+  const auto& files = found->files;
+  ASSERT_EQ(files.size(), 9U);
+  EXPECT_EQ(files[0].directory, "nvidia");
+  EXPECT_EQ(files[1].directory, "");
+  EXPECT_EQ(files[2].link_target, "libcuda.so.570.211.01");
+  EXPECT_EQ(files[3].architecture, FileArchitecture::Compat32);
+  EXPECT_EQ(files[4].link_target, "vdpau/libvdpau_nvidia.so.570.211.01");
+  EXPECT_EQ(files[5].directory, "/usr/bin");
+  EXPECT_EQ(files[6].directory, "/usr/share/nvidia");
+  EXPECT_EQ(files[7].link_target, "libGL.so.390.48");
+  EXPECT_EQ(files[8].directory, "");
+}
+
 // Old packages have a ninth line; a type that is not known yet is kept.
 TEST(ManifestText, ToleratesWhatOtherVersionsHave) {
   const auto old = with("precompiled\nnvidia-smi 0755 UTILITY_BINARY\n");

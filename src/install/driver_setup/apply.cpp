@@ -26,8 +26,9 @@ std::string_view what_fills_disk(const Error& error) {
   switch (error.sys_errno()) {
     case ENOSPC:
     case EDQUOT:
-      return "the disk is full: free space below /var/lib/gantry and the directory of the driver "
-             "(an installation needs about 3 GB while it runs, 1 GB afterwards)";
+      return "the disk is full: free space below /var/lib/gantry and in the directory of the "
+             "driver, "
+             "then run the same command again";
     case EROFS:
       return "the file system is read-only: use another directory with --directory DIR, for "
              "example /var/lib/nvidia or /home/kubernetes/bin/nvidia";
@@ -120,6 +121,8 @@ Status go_back(SetupWork& work) {
   auto failures = undo_steps(work);
   if (failures.empty()) {
     auto removed = remove_created(work, newly_created(work.journal));
+    if (removed.ok()) removed = move_back(work, newly_moved(work.journal));
+    if (removed.ok()) removed = work.effects.remove_tree(std::string(kStaging));
     if (removed.ok() && work.keeps_journal)
       removed = work.effects.remove(std::string(kJournalPath));
     if (!removed.ok()) failures.push_back(removed.error().text());

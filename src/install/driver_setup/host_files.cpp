@@ -79,7 +79,7 @@ Result<std::string> HostFiles::real_path(const std::string& path) const {
 }
 
 Status HostFiles::save(const std::string& path, std::string_view content, unsigned mode) {
-  GANTRY_CHECK(make_directory(std::string(parent_directory(path))));
+  GANTRY_CHECK(HostFiles::make_directory(std::string(parent_directory(path))));
   GANTRY_TRY(const auto real, real_path(path));
   return sys::replace_file(real, content, mode);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps about files of the machine outside the driver's directory.
 #include "base/core/text.hpp"
+#include "gpu/procfs/version.hpp"
 #include "install/driver_setup/boot_files.hpp"
 #include "install/driver_setup/setup_work_internal.hpp"
 
@@ -14,7 +15,6 @@ namespace {
 
 constexpr std::string_view kLoaderDropIn = "/etc/ld.so.conf.d/gantry-driver.conf";
 constexpr std::string_view kLoaderConfig = "/etc/ld.so.conf";
-constexpr std::string_view kSpecification = "/var/run/cdi/nvidia.yaml";
 constexpr std::string_view kLicenceConfig = "/etc/nvidia/gridd.conf";
 constexpr std::string_view kTokenDirectory = "/etc/nvidia/ClientConfigToken";
 constexpr std::size_t kConfigLimit = std::size_t{256} << 10;
@@ -90,6 +90,17 @@ Status replace_licence_file(SetupWork& work, const std::string& from, const std:
   return work.effects.save(to, content, mode);
 }
 
+// People and services call nvidia-smi by its name alone.
+void show_program(SetupWork& work) {
+  constexpr std::string_view kShownProgram = "/usr/local/bin/nvidia-smi";
+  if (work.host.exists("/usr/bin/nvidia-smi") || !work.host.exists(parent_directory(kShownProgram)))
+    return;
+  const auto made =
+      create_link(work, std::string(kShownProgram), work.layout.bin() + "/nvidia-smi");
+  if (!made.ok())
+    work.note(fmt::format("nvidia-smi is in {} only: {}", work.layout.bin(), made.error().cause()));
+}
+
 bool is_new(const SetupWork& work, std::string_view path) {
   const auto created = newly_created(work.journal);
   return std::find(created.begin(), created.end(), path) != created.end();
@@ -126,7 +137,9 @@ Status update_loader_cache(SetupWork& work) {
   }
   GANTRY_CHECK(add_to_loader_config(work));
   GANTRY_CHECK(create_file(work, std::string(kLoaderDropIn), work.layout.lib64() + "\n", 0644));
-  return run_ldconfig(work);
+  GANTRY_CHECK(run_ldconfig(work));
+  show_program(work);
+  return {};
 }
 
 Status undo_loader_cache(SetupWork& work) {
@@ -139,6 +152,9 @@ Status undo_loader_cache(SetupWork& work) {
 }
 
 Status verify_target(SetupWork& work) {
+  const auto loaded = procfs::read_version(work.host);
+  // Only the packages knew which version of the branch there is.
+  if (!work.target().has_files() && loaded.ok()) work.journal.target.version = loaded->version;
   work.verified = verify(work.host, work.target(), VerifyDepth::Installation, &work.effects);
   for (const auto& item : work.verified.items) {
     if (item.state == VerifyState::Note) work.note(item.sentence);
@@ -158,7 +174,7 @@ Status keep_at_boot(SetupWork& work) {
 }
 
 Status record_target(SetupWork& work) {
-  if (!work.target().made_cdi && !work.host.exists(kSpecification)) {
+  if (!work.target().made_cdi && !work.host.exists(kSpecificationPath)) {
     work.journal.target.made_cdi = true;
     GANTRY_CHECK(save_journal(work));
   }

@@ -64,6 +64,10 @@ bool has_licence(const sys::Host& host, const DriverRequest& request) {
               fmt::format("/etc/nvidia/ClientConfigToken/{}", base_name(request.client_token)));
 }
 
+bool is_for_other_kernel(const sys::Host& host, const DriverRequest& request) {
+  return !request.kernel.empty() && request.kernel != running_kernel(host);
+}
+
 // The fast path: nothing of the machine but the driver's own files and the kernel is looked at.
 bool needs_no_change(const sys::Host& host, const DriverRequest& request, const Situation& now) {
   if (now.journal || !is_wanted(now, request) || !has_licence(host, request)) return false;
@@ -101,7 +105,8 @@ Result<InstallPlan> plan_for(const DriverRequest& request, const SetupOptions& o
                     .resumes = now.journal && now.journal->command == "install"});
 }
 
-// A directory that another installer filled is not replaced link by link.
+// A directory that another installer filled is not replaced; one of Google's installer is moved
+// aside.
 Status check_place(const sys::Host& host, const InstallRecord& target) {
   if (!target.has_files()) return {};
   const Layout layout(target.directory);
@@ -109,6 +114,7 @@ Status check_place(const sys::Host& host, const InstallRecord& target) {
     const auto path = layout.shown(part);
     const auto info = host.link_info(path);
     if (!info.ok() || info->kind == sys::FileKind::Symlink) continue;
+    if (info->kind == sys::FileKind::Directory && is_googles(host, layout)) continue;
     return Error(Errc::Exists,
                  fmt::format("{} exists, and Gantry did not make it", host.outside(path)))
         .advise("take the other driver off first, or use another directory with --directory DIR");
@@ -121,7 +127,7 @@ Status check_place(const sys::Host& host, const InstallRecord& target) {
 Status settle_other_work(const sys::Host& host, Situation& now, const InstallRecord& target,
                          const SetupOptions& options, InstallEffects& effects) {
   if (!now.journal) return {};
-  if (now.journal->command == "install") {
+  if (now.journal->command == "install" && !is_recorded(*now.journal, now.record)) {
     if (now.journal->target.name == target.name && now.journal->target.source == target.source)
       return {};
     if (options.progress)
@@ -147,6 +153,7 @@ InstallJournal journal_for(const Situation& now, InstallPlan plan) {
   const auto& old = *now.journal;
   journal.before = old.before;
   journal.target.created = old.target.created;
+  journal.target.moved_aside = old.target.moved_aside;
   journal.target.added_to_loader_config = old.target.added_to_loader_config;
   journal.target.set_firmware_path = old.target.set_firmware_path;
   journal.target.firmware_path_before = old.target.firmware_path_before;
@@ -208,7 +215,10 @@ Result<SetupReport> install(const sys::Host& host, const DriverRequest& request,
                             const SetupOptions& options, InstallEffects& effects) {
   GANTRY_TRY(const auto lock, lock_driver_setup(host));
   GANTRY_TRY(auto now, look(host, request));
-  if (needs_no_change(host, request, now)) return load_record(host, *now.record, options, effects);
+  if (needs_no_change(host, request, now)) {
+    if (is_for_other_kernel(host, request)) return SetupReport{.record = *now.record};
+    return load_record(host, *now.record, options, effects);
+  }
   GANTRY_TRY(const auto facts, options.read_facts());
   GANTRY_CHECK(preflight::first_blocker(preflight::judge(facts, request)));
   if (request.source == Source::NvidiaContainer) {

@@ -70,6 +70,8 @@ Status read_lists(const json::Value& value, InstallRecord& record) {
   record.created = value["created"].strings();
   if (record.created.size() > kMostCreated) return not_a_record("it has too many paths");
   for (const auto& path : record.created) GANTRY_CHECK(absolute_path(path));
+  record.moved_aside = value["movedAside"].strings();
+  for (const auto& path : record.moved_aside) GANTRY_CHECK(absolute_path(path));
   if (value["removal"].size() > kMostRemovalSteps) return not_a_record("it has too many commands");
   for (const auto one : value["removal"]) {
     GANTRY_TRY(auto step, removal_step(one));
@@ -103,6 +105,7 @@ void write_record(json::Writer& out, const InstallRecord& record) {
     out.member("name", record.name);
     out.member("previous", record.previous);
     out.array("created", record.created);
+    out.array("movedAside", record.moved_aside);
     out.member("addedToLoaderConfig", record.added_to_loader_config);
     out.member("setFirmwarePath", record.set_firmware_path);
     out.member("firmwarePathBefore", record.firmware_path_before);

@@ -47,6 +47,8 @@ struct InstallRecord {
   // Paths outside DIR/.versions that did not exist before, each after the directories that it is
   // in.
   std::vector<std::string> created;
+  std::vector<std::string>
+      moved_aside;                      // directories of Google's installer, now NAME.before-gantry
   bool added_to_loader_config = false;  // a line of /etc/ld.so.conf
   bool set_firmware_path = false;
   std::string firmware_path_before;

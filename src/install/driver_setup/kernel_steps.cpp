@@ -109,6 +109,16 @@ std::string char_link(const sys::FileInfo& node) {
   return fmt::format("/dev/char/{}:{}", node.major, node.minor);
 }
 
+// False if the old driver looks the same.
+bool has_target_loaded(const SetupWork& work) {
+  const auto loaded = procfs::read_version(work.host);
+  const auto& target = work.target();
+  if (!loaded.ok() || loaded->version != target.version) return false;
+  const bool open = loaded->flavour == model::ModuleFlavour::Open;
+  if (target.flavour && open != (*target.flavour == preflight::Flavour::Open)) return false;
+  return work.before() == nullptr || work.before()->version != target.version;
+}
+
 std::string running_release(const SetupWork& work) {
   if (work.facts != nullptr) return work.facts->kernel.release;
   const auto kernel = kernel_module::read_running_kernel(work.host);
@@ -125,9 +135,7 @@ Status write_firmware_path(SetupWork& work, const std::string& path) {
 
 Status unload_modules(SetupWork& work) {
   // Already the new one, in a run that was killed.
-  if (loaded_version(work.host) == work.target().version && work.journal.command == "install" &&
-      (work.before() == nullptr || work.before()->version != work.target().version))
-    return {};
+  if (work.journal.command == "install" && has_target_loaded(work)) return {};
   if (!work.journal.unloaded && !loaded_version(work.host).empty()) {
     work.journal.unloaded = true;
     GANTRY_CHECK(save_journal(work));

@@ -22,6 +22,9 @@ inline constexpr std::string_view kLockPath = "/var/lib/gantry/driver-install/lo
 inline constexpr std::string_view kDownloads = "/var/lib/gantry/driver-install/downloads";
 inline constexpr std::string_view kStaging = "/var/lib/gantry/driver-install/staging";
 
+// What containers get of the driver; written by `gantry cdi refresh`.
+inline constexpr std::string_view kSpecificationPath = "/var/run/cdi/nvidia.yaml";
+
 // Directories of a version that DIR shows under the same name.
 inline constexpr std::array<std::string_view, 5> kShownDirectories{"bin", "lib64", "firmware",
                                                                    "share", "drivers"};

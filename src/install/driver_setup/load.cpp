@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads what is installed, and builds its modules for other kernels.
+#include "base/core/text.hpp"
 #include "install/driver_setup/apply_internal.hpp"
 #include "install/driver_setup/install.hpp"
 
@@ -32,15 +33,21 @@ InstallJournal quiet_journal(const InstallRecord& record, std::string kernel) {
           .kernel = std::move(kernel)};
 }
 
-Status run_load(SetupWork& work, std::vector<std::string>& done) {
+// Whether containers would get this driver.
+bool has_specification(const sys::Host& host, const InstallRecord& record) {
+  const auto text = host.read(kSpecificationPath);
+  return text.ok() && contains(*text, record.version);
+}
+
+Status run_load(SetupWork& work, bool is_loaded, std::vector<std::string>& done) {
   using enum StepKind;
   std::vector<InstallStep> steps;
-  if (work.target().has_files()) steps = {{.kind = SwitchVersion}, {.kind = SetFirmwarePath}};
-  steps.insert(steps.end(), {{.kind = LoadModules},
-                             {.kind = MakeNodes},
-                             {.kind = StartServices},
-                             {.kind = RefreshCdi},
-                             {.kind = TellAgent}});
+  if (!is_loaded) {
+    if (work.target().has_files()) steps = {{.kind = SwitchVersion}, {.kind = SetFirmwarePath}};
+    steps.insert(steps.end(),
+                 {{.kind = LoadModules}, {.kind = MakeNodes}, {.kind = StartServices}});
+  }
+  steps.insert(steps.end(), {{.kind = RefreshCdi}, {.kind = TellAgent}});
   for (const auto& step : steps) {
     const auto text = describe(step, work.target());
     work.progress(text);
@@ -55,11 +62,15 @@ Status run_load(SetupWork& work, std::vector<std::string>& done) {
 Result<SetupReport> load_record(const sys::Host& host, const InstallRecord& record,
                                 const SetupOptions& options, InstallEffects& effects) {
   SetupReport report{.record = record};
-  if (verify(host, record, VerifyDepth::Loaded, nullptr).good()) return report;
+  const bool is_loaded = verify(host, record, VerifyDepth::Loaded, nullptr).good();
+  // What the end of an installation could not remove.
+  if (host.exists(kStaging) && !host.exists(kJournalPath))
+    GANTRY_CHECK(effects.remove_tree(std::string(kStaging)));
+  if (is_loaded && has_specification(host, record)) return report;
   auto journal = quiet_journal(record, "");
   SetupWork work(host, options, journal, effects);
   work.keeps_journal = false;
-  GANTRY_CHECK(run_load(work, report.done));
+  GANTRY_CHECK(run_load(work, is_loaded, report.done));
   report.changed = true;
   report.notes = std::move(work.notes);
   report.verified = verify(host, record, VerifyDepth::Loaded, nullptr);
@@ -90,6 +101,7 @@ Result<SetupReport> build(const sys::Host& host, const std::string& kernel,
     static_cast<void>(undo_modules(work, kernel).ok());  // the first error is told
     return std::move(built).error().in(text);
   }
+  GANTRY_CHECK(effects.remove_directory(std::string(kStaging)));
   report.changed = work.journal.placed_modules;
   if (report.changed) report.done.push_back(text);
   return report;

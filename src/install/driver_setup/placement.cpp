@@ -23,14 +23,21 @@ struct TypeDirectory {
   std::string_view type;
   std::string_view directory;
 };
-// Types whose names do not say enough. "" leaves a type out.
+// Types whose names do not say enough. "" leaves a type out: also the libraries that every vendor's
+// driver shares (libGL, libEGL, libOpenCL), which would stand in front of the distribution's.
 constexpr std::array kTypeDirectories{
     TypeDirectory{"APPLICATION_PROFILE", "share/nvidia"},
     TypeDirectory{"CUDA_ICD", "share/OpenCL/vendors"},
     TypeDirectory{"DOCUMENTATION", ""},
     TypeDirectory{"DOT_DESKTOP", ""},
+    TypeDirectory{"EGL_CLIENT_LIB", ""},
+    TypeDirectory{"EGL_CLIENT_SYMLINK", ""},
     TypeDirectory{"EGL_EXTERNAL_PLATFORM_JSON", "share/egl/egl_external_platform.d"},
     TypeDirectory{"GLVND_EGL_ICD_JSON", "share/glvnd/egl_vendor.d"},
+    TypeDirectory{"GLVND_LIB", ""},
+    TypeDirectory{"GLVND_SYMLINK", ""},
+    TypeDirectory{"GLX_CLIENT_LIB", ""},
+    TypeDirectory{"GLX_CLIENT_SYMLINK", ""},
     TypeDirectory{"ICON", ""},
     TypeDirectory{"INSTALLER_BINARY", ""},
     TypeDirectory{"INTERNAL_UTILITY_BINARY", ""},
@@ -41,6 +48,8 @@ constexpr std::array kTypeDirectories{
     TypeDirectory{"MODULE_SIGNING_KEY", ""},
     TypeDirectory{"NVIDIA_MODPROBE", "bin"},
     TypeDirectory{"NVIDIA_MODPROBE_MANPAGE", ""},
+    TypeDirectory{"OPENCL_WRAPPER_LIB", ""},
+    TypeDirectory{"OPENCL_WRAPPER_SYMLINK", ""},
     TypeDirectory{"OPENGL_DATA", "share/nvidia"},
     TypeDirectory{"OPENGL_HEADER", ""},
     TypeDirectory{"SANDBOXUTILS_FILELIST_JSON", "share/nvidia/files.d"},
@@ -49,13 +58,16 @@ constexpr std::array kTypeDirectories{
     TypeDirectory{"SYSTEMD_UNIT_SYMLINK", ""},
     TypeDirectory{"UTILITY_BINARY", "bin"},
     TypeDirectory{"UTILITY_BIN_SYMLINK", "bin"},
+    TypeDirectory{"VDPAU_WRAPPER_LIB", ""},
+    TypeDirectory{"VDPAU_WRAPPER_SYMLINK", ""},
     TypeDirectory{"VULKAN_ICD_JSON", "share/vulkan/icd.d"},
     TypeDirectory{"VULKANSC_ICD_JSON", "share/vulkansc/icd.d"},
     TypeDirectory{"XORG_OUTPUTCLASS_CONFIG", ""},
 };
 
 bool is_library_type(std::string_view type) {
-  if (type.starts_with("XMODULE") || type == "WINE_LIB") return false;
+  if (type.starts_with("XMODULE") || type.starts_with("GLX_MODULE") || type == "WINE_LIB")
+    return false;
   return type.ends_with("_LIB") || type.ends_with("_SYMLINK");
 }
 
@@ -104,7 +116,24 @@ std::string_view directory_below(std::string_view directory) {
   return directory;
 }
 
+std::string_view without_last_group_words(std::string_view line) {
+  for (;;) {
+    const auto space = line.rfind(' ');
+    if (space == std::string_view::npos) return line;
+    const auto word = line.substr(space + 1);
+    if (!word.starts_with("MODULE:") && word != "GLVND" && word != "NON_GLVND") return line;
+    line = line.substr(0, space);
+  }
+}
+
 }  // namespace
+
+std::string without_group_words(std::string_view manifest) {
+  std::string kept;
+  for (const auto line : lines(manifest))
+    kept += fmt::format("{}\n", without_last_group_words(line));
+  return kept;
+}
 
 std::string_view source_directory(Flavour flavour) {
   return flavour == Flavour::Open ? "kernel-open" : "kernel";
@@ -127,7 +156,8 @@ std::optional<PlacedFile> placement_of(const ManifestFile& file, std::string_vie
                                           : fmt::format("{}/{}/{}", *directory, below, name)};
   if (file.is_link()) {
     placed.link = file.link_target;
-    if (!stays_inside(placed.path, placed.link)) return std::nullopt;
+    if (!stays_inside(placed.path, placed.link) || placed.link == "nvidia-installer")
+      return std::nullopt;
     return placed;
   }
   placed.from = file.path;

@@ -13,28 +13,13 @@
 namespace gantry::driver_setup {
 namespace {
 
+enum class RemovalPart : std::uint8_t { Kernel, Files };  // Kernel: needs the GPUs for itself
+
 struct Removal {
   const char* text;
   Status (*act)(SetupWork& work);
-  bool needs_gpus;
+  RemovalPart part;
 };
-
-Status stop_all(SetupWork& work) {
-  return stop_services(work);
-}
-
-// A removal unloads also what another tool has loaded in the meantime: its files may be ours.
-Status unload_everything(SetupWork& work) {
-  return unload_modules(work);
-}
-
-Status restore_firmware_path(SetupWork& work) {
-  return undo_firmware_path(work);
-}
-
-Status take_packages_off(SetupWork& work) {
-  return undo_packages(work);
-}
 
 Status take_out_of_loader_cache(SetupWork& work) {
   return work.target().has_files() ? undo_loader_cache(work) : Status();
@@ -59,7 +44,8 @@ Status remove_versions(SetupWork& work) {
 }
 
 Status remove_all_created(SetupWork& work) {
-  return remove_created(work, work.target().created);
+  GANTRY_CHECK(remove_created(work, work.target().created));
+  return move_back(work, work.target().moved_aside);
 }
 
 Status remove_state(SetupWork& work) {
@@ -70,30 +56,31 @@ Status remove_state(SetupWork& work) {
 
 // In this order: what can refuse comes first, and the record last.
 constexpr std::array kRemovals{
-    Removal{"stop the driver's services", stop_all, true},
-    Removal{"unload the driver's modules", unload_everything, true},
-    Removal{"remove the device nodes", remove_nodes, true},
-    Removal{"restore the kernel's directory of firmware", restore_firmware_path, false},
-    Removal{"remove the packages", take_packages_off, false},
-    Removal{"take the libraries out of the loader cache", take_out_of_loader_cache, false},
-    Removal{"remove the CDI specification", forget_cdi, false},
-    Removal{"remove the driver's files", remove_versions, false},
-    Removal{"remove links, unit and hooks", remove_all_created, false},
-    Removal{"forget the driver", remove_state, false},
+    Removal{"stop the driver's services", stop_services, RemovalPart::Kernel},
+    Removal{"unload the driver's modules", unload_modules, RemovalPart::Kernel},
+    Removal{"remove the device nodes", remove_nodes, RemovalPart::Kernel},
+    Removal{"restore the kernel's directory of firmware", undo_firmware_path, RemovalPart::Files},
+    Removal{"remove the packages", undo_packages, RemovalPart::Files},
+    Removal{"take the libraries out of the loader cache", take_out_of_loader_cache,
+            RemovalPart::Files},
+    Removal{"remove the CDI specification", forget_cdi, RemovalPart::Files},
+    Removal{"remove the driver's files", remove_versions, RemovalPart::Files},
+    Removal{"remove links, unit and hooks", remove_all_created, RemovalPart::Files},
+    Removal{"forget the driver", remove_state, RemovalPart::Files},
 };
 
 bool concerns(const Removal& removal, const InstallRecord& record) {
-  if (removal.act == take_packages_off) return !record.removal.empty();
+  if (removal.act == undo_packages) return !record.removal.empty();
   if (removal.act == forget_cdi) return record.made_cdi;
-  if (removal.act == restore_firmware_path) return record.set_firmware_path;
+  if (removal.act == undo_firmware_path) return record.set_firmware_path;
   if (removal.act == take_out_of_loader_cache || removal.act == remove_versions)
     return record.has_files();
   return true;
 }
 
-Status run_removals(SetupWork& work, bool with_gpus, std::vector<std::string>& done) {
+Status run_removals(SetupWork& work, RemovalPart part, std::vector<std::string>& done) {
   for (const auto& removal : kRemovals) {
-    if (removal.needs_gpus != with_gpus || !concerns(removal, work.target())) continue;
+    if (removal.part != part || !concerns(removal, work.target())) continue;
     work.progress(removal.text);
     GANTRY_CHECK(removal.act(work).in(removal.text));
     done.emplace_back(removal.text);
@@ -139,9 +126,9 @@ Status remove_record(const sys::Host& host, const InstallRecord& record,
   InstallJournal journal{.command = "remove", .target = record, .before = std::nullopt};
   SetupWork work(host, options, journal, effects);
   GANTRY_CHECK(save_journal(work));
-  const auto act = [&] { return run_removals(work, true, report.done); };
+  const auto act = [&] { return run_removals(work, RemovalPart::Kernel, report.done); };
   auto status = options.exclusively ? options.exclusively(act) : act();
-  if (status.ok()) status = run_removals(work, false, report.done);
+  if (status.ok()) status = run_removals(work, RemovalPart::Files, report.done);
   if (!status.ok()) return not_done(status.error());
   report.changed = true;
   report.notes = std::move(work.notes);
@@ -154,7 +141,7 @@ Result<std::vector<std::string>> preview_remove(const sys::Host& host) {
   GANTRY_TRY(const auto record, read_record(host));
   GANTRY_TRY(const auto journal, read_install_journal(host));
   std::vector<std::string> steps;
-  if (journal && journal->command == "install")
+  if (journal && journal->command == "install" && !is_recorded(*journal, record))
     steps.push_back(
         fmt::format("take back the unfinished installation of {}", describe(journal->target)));
   if (!record) return steps;
@@ -169,9 +156,11 @@ Result<SetupReport> remove(const sys::Host& host, const RemoveOptions& remove,
   GANTRY_TRY(const auto lock, lock_driver_setup(host));
   SetupReport report;
   GANTRY_TRY(auto journal, read_install_journal(host));
-  if (journal && journal->command == "install")
+  GANTRY_TRY(auto record, read_record(host));
+  if (journal && journal->command == "install" && !is_recorded(*journal, record)) {
     GANTRY_CHECK(take_back_unfinished(host, *journal, options, effects, report));
-  GANTRY_TRY(const auto record, read_record(host));
+    GANTRY_TRY(record, read_record(host));
+  }
   if (!record && !journal) {
     GANTRY_CHECK(close_removal(effects));
     return Error(Errc::NotFound, "Gantry has installed no driver on this machine");

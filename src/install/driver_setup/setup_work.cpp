@@ -8,6 +8,8 @@
 namespace gantry::driver_setup {
 namespace {
 
+constexpr std::string_view kAsideEnd = ".before-gantry";
+
 bool lists(const std::vector<std::string>& paths, std::string_view path) {
   return std::find(paths.begin(), paths.end(), path) != paths.end();
 }
@@ -75,12 +77,51 @@ Status remove_created(SetupWork& work, const std::vector<std::string>& paths) {
   return {};
 }
 
+Status move_aside(SetupWork& work, const std::string& path) {
+  auto& moved = work.journal.target.moved_aside;
+  const auto info = work.host.link_info(path);
+  if (!info.ok() || info->kind != sys::FileKind::Directory) return {};
+  const auto aside = path + std::string(kAsideEnd);
+  if (work.host.link_info(aside).ok())
+    return Error(Errc::Exists, fmt::format("{} exists", work.host.outside(aside)));
+  if (!lists(moved, path)) {
+    moved.push_back(path);
+    GANTRY_CHECK(save_journal(work));
+  }
+  return work.effects.rename(path, aside);
+}
+
+Status move_back(SetupWork& work, const std::vector<std::string>& paths) {
+  for (const auto& path : paths) {
+    const auto aside = path + std::string(kAsideEnd);
+    if (work.host.link_info(path).ok() || !work.host.link_info(aside).ok()) continue;
+    GANTRY_CHECK(work.effects.rename(aside, path));
+  }
+  return {};
+}
+
+bool is_googles(const sys::Host& host, const Layout& layout) {
+  return host.exists(layout.directory() + "/.cache");
+}
+
+std::vector<std::string> newly_moved(const InstallJournal& journal) {
+  auto paths = journal.target.moved_aside;
+  if (!journal.before) return paths;
+  std::erase_if(paths,
+                [&](const std::string& path) { return lists(journal.before->moved_aside, path); });
+  return paths;
+}
+
 std::vector<std::string> newly_created(const InstallJournal& journal) {
   auto paths = journal.target.created;
   if (!journal.before) return paths;
   std::erase_if(paths,
                 [&](const std::string& path) { return lists(journal.before->created, path); });
   return paths;
+}
+
+bool is_recorded(const InstallJournal& journal, const std::optional<InstallRecord>& record) {
+  return journal.command == "install" && record && *record == journal.target;
 }
 
 Status execute(SetupWork& work, const InstallStep& step) {
@@ -112,7 +153,6 @@ Status execute(SetupWork& work, const InstallStep& step) {
 
 Status undo(SetupWork& work, const InstallStep& step) {
   switch (step.kind) {
-    case StepKind::Unpack: return undo_unpack(work);
     case StepKind::PlaceFiles: return undo_place_version(work);
     case StepKind::BuildModules:
     case StepKind::CopyModules: return undo_modules(work, step.subject);
@@ -126,6 +166,7 @@ Status undo(SetupWork& work, const InstallStep& step) {
     case StepKind::StartServices: return undo_start_services(work);
     case StepKind::UpdateLoaderCache: return undo_loader_cache(work);
     case StepKind::Record: return undo_record(work);
+    case StepKind::Unpack:  // with the staging directory
     case StepKind::CheckIdle:
     case StepKind::MakeNodes:  // with the modules
     case StepKind::Verify:

@@ -59,11 +59,20 @@ Status create_file(SetupWork& work, const std::string& path, std::string_view co
 Status create_link(SetupWork& work, const std::string& path, const std::string& target);
 // Removes paths, the last first. A directory with other files stays.
 Status remove_created(SetupWork& work, const std::vector<std::string>& paths);
+// Directories that the links in DIR take the place of, and back.
+Status move_aside(SetupWork& work, const std::string& path);
+Status move_back(SetupWork& work, const std::vector<std::string>& paths);
+// Whether Google's installer filled the directory.
+bool is_googles(const sys::Host& host, const Layout& layout);
 // What this work created: not what an earlier installation did.
 std::vector<std::string> newly_created(const InstallJournal& journal);
+std::vector<std::string> newly_moved(const InstallJournal& journal);
 
 Status execute(SetupWork& work, const InstallStep& step);
 Status undo(SetupWork& work, const InstallStep& step);
+
+// Whether the installation came as far as its record, so that only its last steps are missing.
+bool is_recorded(const InstallJournal& journal, const std::optional<InstallRecord>& record);
 
 // Loads what is recorded, if it is not; needs no journal. The lock is held.
 Result<SetupReport> load_record(const sys::Host& host, const InstallRecord& record,
@@ -71,7 +80,6 @@ Result<SetupReport> load_record(const sys::Host& host, const InstallRecord& reco
 
 // The steps, by what they are about. Each `undo_` belongs to the one above it.
 Status unpack(SetupWork& work);
-Status undo_unpack(SetupWork& work);
 Status place_version(SetupWork& work);
 Status undo_place_version(SetupWork& work);
 Status build_for(SetupWork& work, const std::string& kernel);

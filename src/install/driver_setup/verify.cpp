@@ -19,7 +19,6 @@ namespace {
 constexpr std::chrono::seconds kSmiDeadline{120};  // eight GPUs without persistence take a minute
 constexpr std::size_t kCacheLimit = std::size_t{16} << 20;
 constexpr std::size_t kSpecLimit = std::size_t{4} << 20;
-constexpr std::string_view kCdiFile = "/var/run/cdi/nvidia.yaml";
 
 class Verifier {
  public:
@@ -164,7 +163,7 @@ class Verifier {
   }
 
   void check_specification() {
-    const auto text = host_.read(kCdiFile, kSpecLimit);
+    const auto text = host_.read(kSpecificationPath, kSpecLimit);
     if (!text.ok())
       return add("cdi", VerifyState::Note, "there is no CDI specification",
                  "sudo gantry cdi refresh");

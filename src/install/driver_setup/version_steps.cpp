@@ -38,7 +38,9 @@ Result<driver_package::Manifest> read_manifest(const SetupWork& work, const std:
   GANTRY_TRY(const auto text,
              work.host.read(unpacked + "/.manifest", driver_package::kManifestLimit)
                  .in("the archive has no list of its files"));
-  GANTRY_TRY(auto manifest, driver_package::parse_manifest(text).in("the archive's .manifest"));
+  GANTRY_TRY(
+      auto manifest,
+      driver_package::parse_manifest(without_group_words(text)).in("the archive's .manifest"));
   if (manifest.version == work.target().version) return manifest;
   return Error(Errc::Corrupt, fmt::format("the archive has the driver {}, not {}", manifest.version,
                                           work.target().version));
@@ -119,11 +121,6 @@ Status unpack(SetupWork& work) {
   return work.effects.rename(directory, work.staging());
 }
 
-Status undo_unpack(SetupWork& work) {
-  GANTRY_CHECK(work.effects.remove_tree(unpacking(work)));
-  return work.effects.remove_tree(work.staging());
-}
-
 Status place_version(SetupWork& work) {
   const auto& name = work.target().name;
   if (has_version(work)) return {};
@@ -184,8 +181,10 @@ Status undo_modules(SetupWork& work, const std::string& kernel) {
 Status switch_version(SetupWork& work) {
   GANTRY_CHECK(
       create_link(work, work.layout.current(), fmt::format(".versions/{}", work.target().name)));
-  for (const auto& part : shown_parts(work))
+  for (const auto& part : shown_parts(work)) {
+    if (is_googles(work.host, work.layout)) GANTRY_CHECK(move_aside(work, work.layout.shown(part)));
     GANTRY_CHECK(create_link(work, work.layout.shown(part), fmt::format("current/{}", part)));
+  }
   return {};
 }
 

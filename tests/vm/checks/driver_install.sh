@@ -13,7 +13,7 @@ to_new=(--run "$new" --sha256 "$(sha256sum "$new" | cut -d' ' -f1)" --source pre
 # The host has modules of its own (sim/kernel). The headers are where the package linux-headers puts them.
 make_bare() {
   rm -f "/lib/modules/$release/updates"/nvidia*.ko && ln -sfn "$parts/6.1/headers/linux-headers-$release" "/lib/modules/$release/build" &&
-    depmod -a && ldconfig && mkdir -p /var/lib/gantry /etc/cdi && ! modprobe -n nvidia 2>/dev/null && [ ! -e /dev/nvidiactl ]
+    depmod -a && ldconfig && ! modprobe -n nvidia 2>/dev/null && [ ! -e /dev/nvidiactl ]
 }
 # Everything that a driver could leave behind; the cache of the loader by what is in it.
 machine_state() {
@@ -41,7 +41,7 @@ make_image() {
   cp "$(readlink -f /lib64/ld-linux-x86-64.so.2)" /var/tmp/image/lib64/ld-linux-x86-64.so.2
 }
 in_container() {
-  podman --root /run/containers-store --runroot /run/containers-run --storage-driver vfs --cgroup-manager cgroupfs --events-backend none --runtime runc \
+  podman --root /run/containers-store --runroot /run/containers-run --storage-driver vfs --cgroup-manager cgroupfs --events-backend none --runtime crun \
     run --rm --network none --cgroups disabled --device nvidia.com/gpu=all --rootfs /var/tmp/image "$@"
 }
 

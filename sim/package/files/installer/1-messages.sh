@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2034,SC2154 # the other parts use these variables
 # nvidia-installer of a simulated driver package (`gantry sim package`): installs the files of .manifest, builds and loads the kernel
 # modules, and takes all of it back. Options, exit statuses (0 or 1), places and the lines that programs look for are those of NVIDIA's
 # installer. It asks no questions: every answer is the default of --silent. What concerns X is accepted and has no effect.

@@ -76,6 +76,7 @@ set_option() {
         *) error "'$2' is not a valid kernel module type."; exit 1 ;;
       esac ;;
     concurrency-level) jobs=$2 ;;
+    ui) [ "$2" != none ] || silent=y ;;
     module-signing-secret-key) secret_key=$2 ;;
     module-signing-public-key) public_key=$2 ;;
     module-signing-script) sign_script=$2 ;;

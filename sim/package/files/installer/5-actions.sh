@@ -67,9 +67,11 @@ do_add_kernel() {
     error "Unable to add a precompiled kernel interface for the running kernel."
     exit 1
   fi
-  ready=$here/$module_directory/precompiled/$kernel
-  mkdir -p "$ready" && for module in $modules; do cp "$built/$module.ko" "$ready/" || exit 1; done && cp /proc/version "$ready/version"
+  # kbuild's clean removes all modules below its directory.
+  for module in $modules; do cp "$built/$module.ko" "$work/" || exit 1; done
   run make -C "$here/$module_directory" clean SYSSRC="$source" SYSOUT="$output"
+  ready=$here/$module_directory/precompiled/$kernel
+  mkdir -p "$ready" && cp "$work"/*.ko "$ready/" && cp /proc/version "$ready/version"
 }
 
 do_install() {
