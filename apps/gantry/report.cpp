@@ -108,7 +108,7 @@ void add_journal(Report& report) {
 
 void add_doctor_report(Report& report, const sys::Host& host, const model::Inventory& inventory,
                        bool this_machine) {
-  auto sources = doctor::live_sources();
+  auto sources = doctor::live_sources(host);
   sources.this_machine = this_machine;
   sources.shares = query_share_daemon(host, doctor::all_checks());
   const doctor::Facts facts(host, inventory, sources);

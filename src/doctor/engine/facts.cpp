@@ -2,6 +2,7 @@
 #include "doctor/engine/facts.hpp"
 
 #include "base/core/text.hpp"
+#include "base/sys/child.hpp"
 #include "doctor/engine/kernel_log.hpp"
 #include "install/preflight/modprobe_config.hpp"
 
@@ -12,10 +13,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 
 namespace gantry::doctor {
 namespace {
+
+constexpr std::chrono::seconds kProgramDeadline{5};
 
 std::optional<Process> read_process(const sys::Host& host, std::string_view name) {
   const auto pid = parse_u64(name);
@@ -71,6 +75,12 @@ std::vector<Evidence> read_modprobe_lines(const sys::Host& host) {
   return found;
 }
 
+std::optional<std::string> run_for_output(const std::vector<std::string>& argv) {
+  auto run = sys::run_command(argv, kProgramDeadline);
+  if (!run.ok() || run->status != 0) return std::nullopt;
+  return std::move(run->output);
+}
+
 }  // namespace
 
 bool MountEntry::has(std::string_view option) const {
@@ -86,15 +96,22 @@ Caller this_process() {
   return caller;
 }
 
-FactSources live_sources() {
-  return {.caller = this_process(),
-          .kernel_log = std::nullopt,
-          .this_machine = true,
-          .free_bytes = free_bytes_of};
+FactSources live_sources(const sys::Host& host) {
+  FactSources sources{.caller = this_process(),
+                      .kernel_log = std::nullopt,
+                      .this_machine = true,
+                      .free_bytes = free_bytes_of};
+  // The programs of another root, even of this machine, may not work outside it.
+  if (host.is_live()) sources.program_output = run_for_output;
+  return sources;
 }
 
 Facts::Facts(const sys::Host& host, const model::Inventory& inventory, const FactSources& sources)
     : host_(host), inventory_(inventory), sources_(sources), guest_(detect_guest(host)) {}
+
+std::optional<std::string> Facts::program_output(const std::vector<std::string>& argv) const {
+  return sources_.program_output ? sources_.program_output(argv) : std::nullopt;
+}
 
 bool Facts::denied(std::string_view path) const {
   const auto fd = host_.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);

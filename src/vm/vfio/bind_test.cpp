@@ -149,6 +149,53 @@ TEST(Release, OfACardThatGantryDidNotBindGoesToNvidia) {
   EXPECT_EQ(machine.driver_override(kGpu), "");
 }
 
+// After rmmod of the whole driver, modprobe nvidia brings nvidia_uvm not back.
+TEST(Release, LoadsTheModulesBesideNvidiaThatWereLoadedBefore) {
+  TestHost machine;
+  machine.file("sys/module/nvidia_uvm/initstate", "live\n");
+  Script script;
+  ASSERT_TRUE(bind_gpu(machine, script).ok());
+  machine.tree().remove("sys/module/nvidia_uvm").remove("sys/bus/pci/drivers/nvidia");
+  const auto released = release_gpu(machine, script);
+  ASSERT_TRUE(released.ok()) << released.error().text();
+  EXPECT_EQ(machine.driver(kGpu), "nvidia");
+  EXPECT_THAT(sysfs_writes(script), Contains("modprobe nvidia"));
+  EXPECT_THAT(sysfs_writes(script), Contains("modprobe nvidia_uvm"));
+  EXPECT_THAT(sysfs_writes(script), Not(Contains("modprobe nvidia_modeset")));
+  // The simulated kernel does not have that module: that is a note and keeps no GPU.
+  EXPECT_THAT(released->notes, ElementsAre(HasSubstr("could not load module nvidia_uvm")));
+}
+
+TEST(Release, LoadsNoModuleThatIsStillLoaded) {
+  TestHost machine;
+  machine.file("sys/module/nvidia_uvm/initstate", "live\n");
+  Script script;
+  ASSERT_TRUE(bind_gpu(machine, script).ok());
+  ASSERT_TRUE(release_gpu(machine, script).ok());
+  EXPECT_THAT(sysfs_writes(script), Not(Contains("modprobe nvidia_uvm")));
+}
+
+// Kernels with CONFIG_VFIO_DEVICE_CDEV have a node for each device beside the one of its group.
+TEST(Bind, NotesWhoCanOpenTheNodeOfTheDevice) {
+  const auto notes_with = [](const std::string& access) {
+    TestHost machine;
+    const std::string device = std::string("sys/devices/pci0000:00/") + kGpu;
+    machine.file(device + "/vfio-dev/vfio3/dev", "511:3\n");
+    if (!access.empty())
+      machine.file("dev.table", fmt::format("/dev/vfio/devices/vfio3 c 511 3 {}\n", access));
+    Script script;
+    const auto bound = bind_gpu(machine, script);
+    EXPECT_TRUE(bound.ok()) << bound.error().text();
+    return bound->notes;
+  };
+  EXPECT_THAT(notes_with("0600 0 0"), IsEmpty());
+  EXPECT_THAT(notes_with(""), ElementsAre(HasSubstr("/dev/vfio/devices/vfio3 did not appear")));
+  EXPECT_THAT(notes_with("0660 0 107"),
+              ElementsAre("not only root can open /dev/vfio/devices/vfio3 (mode 0660, user 0, "
+                          "group 107)"));
+  EXPECT_THAT(notes_with("0666 0 0"), ElementsAre(HasSubstr("every user of this machine")));
+}
+
 // NVSwitches have a driver of their own, nvidia-nvswitch, in the module nvidia.
 void add_nvswitch(TestHost& machine) {
   for (const auto* file : {"bind", "unbind", "new_id"})

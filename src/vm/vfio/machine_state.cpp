@@ -86,6 +86,21 @@ std::vector<std::string> read_nvswitch_nodes(const sys::Host& host) {
   return nodes;
 }
 
+// One look at all processes.
+void read_holders(const sys::Host& host, std::vector<std::string> nodes, MachineState& state) {
+  const auto is_control = [](const Holder& holder) {
+    return std::find(kControlNodes.begin(), kControlNodes.end(), holder.node) !=
+           kControlNodes.end();
+  };
+  nodes.insert(nodes.end(), kControlNodes.begin(), kControlNodes.end());
+  for (auto& holder : find_holders(host, nodes))
+    (is_control(holder) ? state.control_holders : state.holders).push_back(std::move(holder));
+  std::erase_if(state.control_holders, [&](const Holder& holder) {
+    return std::any_of(state.holders.begin(), state.holders.end(),
+                       [&](const Holder& other) { return other.pid == holder.pid; });
+  });
+}
+
 std::optional<bool> find_vfio_module(const sys::Host& host, const std::string& modules) {
   if (host.exists("/sys/module/vfio_pci") || host.exists("/sys/bus/pci/drivers/vfio-pci"))
     return true;
@@ -139,7 +154,7 @@ Result<MachineState> read_machine_state(const sys::Host& host) {
     if (!function.is_nvidia()) continue;
     for (auto& node : device_nodes(state, function)) nodes.push_back(std::move(node));
   }
-  state.holders = find_holders(host, nodes);
+  read_holders(host, std::move(nodes), state);
   GANTRY_TRY(const auto journals, read_journals(host));
   for (const auto& journal : journals) {
     UnfinishedWork work{.kind = journal.kind, .functions = {}, .stuck = journal.stuck};

@@ -20,6 +20,11 @@ constexpr int kIdleTries = 5;
 constexpr int kNodeTries = 20;
 constexpr std::chrono::seconds kUnbindLockDeadline{2};
 
+bool is_companion(std::string_view module) {
+  return std::find(kCompanionModules.begin(), kCompanionModules.end(), module) !=
+         kCompanionModules.end();
+}
+
 bool leaves_driver(const FunctionMove& move) {
   return !move.from_driver.empty() && !same_driver(move.from_driver, move.to_driver);
 }
@@ -237,19 +242,35 @@ Status StepRunner::verify() {
       return Error(Errc::Busy, fmt::format("IOMMU group {} is not viable: {} has the driver {}",
                                            group, culprit->address.sysfs(), culprit->driver));
     }
-    wait_for_node(group);
+    check_node(fmt::format("/dev/vfio/{}", group));
+    // A kernel with CONFIG_VFIO_DEVICE_CDEV has a node for each device, too.
+    if (!function->vfio_device.empty())
+      check_node(fmt::format("/dev/vfio/devices/{}", function->vfio_device));
   }
   return {};
 }
 
-void StepRunner::wait_for_node(int group) {
-  const auto node = fmt::format("/dev/vfio/{}", group);
-  for (int i = 0; i < kNodeTries; ++i) {
-    if (host_.exists(node)) return;
+void StepRunner::note_once(std::string text) {
+  if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(std::move(text));
+}
+
+// The kernel makes it root's, mode 0600. A rule of udev may give it to the user or group of a
+// hypervisor, and anyone who can open it can take the card.
+void StepRunner::check_node(const std::string& node) {
+  for (int i = 0; !host_.exists(node) && !host_.device(node).ok(); ++i) {
+    if (i == kNodeTries)
+      return note_once(fmt::format("{} did not appear; is devtmpfs mounted on /dev?", node));
     effects_.pause(100ms);
   }
-  auto text = fmt::format("{} did not appear; is devtmpfs mounted on /dev?", node);
-  if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(std::move(text));
+  const auto found = host_.device(node);
+  if (!found.ok()) return;
+  const auto shown =
+      fmt::format("{} (mode {:04o}, user {}, group {})", node, found->mode, found->uid, found->gid);
+  if ((found->mode & 06U) != 0) {
+    note_once(fmt::format("every user of this machine can open {}", shown));
+  } else if (found->uid != 0 || (found->mode & 060U) != 0) {
+    note_once(fmt::format("not only root can open {}", shown));
+  }
 }
 
 Status StepRunner::run_service(std::string_view verb, const std::string& unit) const {
@@ -275,7 +296,13 @@ Status StepRunner::execute(const Step& step) {
   const auto* move = move_of(step);
   if (move != nullptr) GANTRY_CHECK(check_same_card(*move));
   switch (step.kind) {
-    case StepKind::LoadModule: return effects_.load_module(journal_.modules[step.index]);
+    case StepKind::LoadModule: {
+      const auto& module = journal_.modules[step.index];
+      auto loaded = effects_.load_module(module);
+      if (!is_companion(module)) return loaded;
+      note_failure(describe(journal_, step), loaded);  // the GPU goes back to its driver without it
+      return {};
+    }
     case StepKind::PersistenceOff: return set_persistence(journal_.persistence[step.index], "0");
     case StepKind::StopService: return run_service("stop", journal_.services[step.index]);
     case StepKind::CheckIdle: return check_idle();
