@@ -6,6 +6,7 @@
 #include "base/sys/shell_command.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/refresh_cdi.hpp"
+#include "gantry/terminal.hpp"
 #include "gpu/model/enum_names.hpp"
 #include "gpu/reset/reset.hpp"
 #include "node/owner_lease/local_usage.hpp"
@@ -49,14 +50,18 @@ std::string to_document(const ResetReport& report) {
   return std::move(out).text() + "\n";
 }
 
+void print_wrapped(const std::string& line, const Context& context) {
+  fmt::print(context.out, "{}", wrap_lines(line, context.columns));
+}
+
 void print_plan(const ResetReport& report, Context& context) {
   fmt::print(context.out, "{} ({}, owner {})\n", report.plan.gpu.sysfs(),
              report.plan.driver.empty() ? "no driver" : printable(report.plan.driver),
              ownership::to_string(report.owner));
   for (const auto& step : reset::describe_steps(report.plan))
-    fmt::print(context.out, "  would {}\n", printable(step));
+    print_wrapped(fmt::format("  would {}\n", printable(step)), context);
   for (const auto& holder : report.holders)
-    fmt::print(context.out, "  in use by {}\n", printable(holder));
+    print_wrapped(fmt::format("  in use by {}\n", printable(holder)), context);
 }
 
 std::string reset_command(const model::PciAddress& gpu, const sys::Host& host) {

@@ -64,8 +64,10 @@ void print_result(const vfio::BindResult& result, std::string_view verb, bool dr
   if (!result.changed()) {
     fmt::print(context.out, "{}: nothing to do\n", join_addresses(result.targets));
   }
-  for (const auto& step : result.done)
-    fmt::print(context.out, "{}{}\n", dry_run ? "would " : "", printable(step));
+  for (const auto& step : result.done) {
+    const auto line = fmt::format("{}{}\n", dry_run ? "would " : "", printable(step));
+    fmt::print(context.out, "{}", wrap_lines(line, context.columns));
+  }
   if (result.changed() && !dry_run)
     fmt::print(context.out, "{}: {}\n", join_addresses(result.targets), verb);
   for (const auto& note : result.notes) print_note(printable(note), context);
