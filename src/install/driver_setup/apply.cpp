@@ -146,7 +146,11 @@ Status go_forward(SetupWork& work, std::vector<std::string>& done) {
   if (!status.ok() && !begun) return turn_back(work, status.error());
   if (!status.ok()) return status;
   run_last_steps(work, record + 1, done);
-  return work.keeps_journal ? work.effects.remove(std::string(kJournalPath)) : Status();
+  const auto closed = work.effects.remove(std::string(kJournalPath));
+  if (!closed.ok())
+    work.note(fmt::format("the journal stays; the same command again removes it: {}",
+                          closed.error().text()));
+  return {};
 }
 
 }  // namespace gantry::driver_setup

@@ -27,11 +27,6 @@ struct PlacedFile {
   bool operator==(const PlacedFile&) const = default;
 };
 
-// The text of a manifest without the words that say to which part of the driver a file belongs
-// (MODULE:gpgpu) and for which kind of OpenGL it is (NON_GLVND). They end most lines, also those of
-// links, whose target parse_manifest takes from the end.
-std::string without_group_words(std::string_view manifest);
-
 // Where one file of the manifest goes. nullopt: it is left out (documentation, X11, 32 bit,
 // NVIDIA's installer, systemd's units).
 std::optional<PlacedFile> placement_of(const driver_package::ManifestFile& file,

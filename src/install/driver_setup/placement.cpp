@@ -19,6 +19,8 @@ using preflight::Flavour;
 constexpr std::array<std::string_view, 4> kSourceTypes{"KERNEL_MODULE_SRC", "UVM_MODULE_SRC",
                                                        "DKMS_CONF", "KERNEL_MODULE"};
 
+constexpr std::string_view kGbmType = "GBM_BACKEND_LIB_SYMLINK";  // of a library in lib64
+
 struct TypeDirectory {
   std::string_view type;
   std::string_view directory;
@@ -33,6 +35,7 @@ constexpr std::array kTypeDirectories{
     TypeDirectory{"EGL_CLIENT_LIB", ""},
     TypeDirectory{"EGL_CLIENT_SYMLINK", ""},
     TypeDirectory{"EGL_EXTERNAL_PLATFORM_JSON", "share/egl/egl_external_platform.d"},
+    TypeDirectory{kGbmType, "lib64/gbm"},
     TypeDirectory{"GLVND_EGL_ICD_JSON", "share/glvnd/egl_vendor.d"},
     TypeDirectory{"GLVND_LIB", ""},
     TypeDirectory{"GLVND_SYMLINK", ""},
@@ -61,7 +64,7 @@ constexpr std::array kTypeDirectories{
     TypeDirectory{"VDPAU_WRAPPER_LIB", ""},
     TypeDirectory{"VDPAU_WRAPPER_SYMLINK", ""},
     TypeDirectory{"VULKAN_ICD_JSON", "share/vulkan/icd.d"},
-    TypeDirectory{"VULKANSC_ICD_JSON", "share/vulkansc/icd.d"},
+    TypeDirectory{"VULKANSC_ICD_JSON", "share/vulkansc"},
     TypeDirectory{"XORG_OUTPUTCLASS_CONFIG", ""},
 };
 
@@ -116,24 +119,7 @@ std::string_view directory_below(std::string_view directory) {
   return directory;
 }
 
-std::string_view without_last_group_words(std::string_view line) {
-  for (;;) {
-    const auto space = line.rfind(' ');
-    if (space == std::string_view::npos) return line;
-    const auto word = line.substr(space + 1);
-    if (!word.starts_with("MODULE:") && word != "GLVND" && word != "NON_GLVND") return line;
-    line = line.substr(0, space);
-  }
-}
-
 }  // namespace
-
-std::string without_group_words(std::string_view manifest) {
-  std::string kept;
-  for (const auto line : lines(manifest))
-    kept += fmt::format("{}\n", without_last_group_words(line));
-  return kept;
-}
 
 std::string_view source_directory(Flavour flavour) {
   return flavour == Flavour::Open ? "kernel-open" : "kernel";
@@ -151,11 +137,12 @@ std::optional<PlacedFile> placement_of(const ManifestFile& file, std::string_vie
   }
   const auto directory = directory_of(file);
   if (!directory) return std::nullopt;
-  const auto below = directory_below(file.directory);
+  const bool gbm = file.type == kGbmType;
+  const auto below = gbm ? "" : directory_below(file.directory);
   PlacedFile placed{.path = below.empty() ? fmt::format("{}/{}", *directory, name)
                                           : fmt::format("{}/{}/{}", *directory, below, name)};
   if (file.is_link()) {
-    placed.link = file.link_target;
+    placed.link = gbm ? fmt::format("../{}", base_name(file.link_target)) : file.link_target;
     if (!stays_inside(placed.path, placed.link) || placed.link == "nvidia-installer")
       return std::nullopt;
     return placed;

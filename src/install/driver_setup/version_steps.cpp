@@ -38,9 +38,7 @@ Result<driver_package::Manifest> read_manifest(const SetupWork& work, const std:
   GANTRY_TRY(const auto text,
              work.host.read(unpacked + "/.manifest", driver_package::kManifestLimit)
                  .in("the archive has no list of its files"));
-  GANTRY_TRY(
-      auto manifest,
-      driver_package::parse_manifest(without_group_words(text)).in("the archive's .manifest"));
+  GANTRY_TRY(auto manifest, driver_package::parse_manifest(text).in("the archive's .manifest"));
   if (manifest.version == work.target().version) return manifest;
   return Error(Errc::Corrupt, fmt::format("the archive has the driver {}, not {}", manifest.version,
                                           work.target().version));
