@@ -3,6 +3,7 @@
 #include "base/core/printable.hpp"
 #include "base/sys/shell_command.hpp"
 #include "container/driver_dir/garbage.hpp"
+#include "container/plan/driver_paths.hpp"
 #include "container/publish/refresh.hpp"
 #include "gantry/cdi_options.hpp"
 #include "gantry/driver_commands.hpp"
@@ -50,16 +51,30 @@ Status remove_file(const sys::Host& host, std::string_view path) {
   return Error::sys(err, fmt::format("remove {}", outside));
 }
 
+// Directories that are empty then go, too: nothing else had a reason to make them.
+void remove_directory_of(const sys::Host& host, std::string_view path) {
+  const auto real = host.resolve(path.substr(0, path.rfind('/')));
+  if (real.ok()) ::rmdir(host.outside(*real).c_str());
+}
+
 Status remove_containers_files(const sys::Host& host) {
   for (const auto path : {publish::kSpecPath, probe::kInventoryPath}) {
     auto removed = remove_file(host, path);
     if (!removed.ok() && removed.error().code() != Errc::NotFound) return removed;
+    remove_directory_of(host, path);
   }
   const auto done = driver_dir::unpublish(host);
   if (!done.ok() && done.error().code() != Errc::NotFound) return done.error();
   if (done.ok() && !done->in_use.empty())
     return Error(Errc::Busy, "containers have the driver's files mounted")
         .advise("when they have ended: sudo gantry node down");
+  // What is left is the lock of the writers.
+  for (const auto& name : host.list(plan::kDriverDirectories).value_or({})) {
+    const auto path = fmt::format("{}/{}", plan::kDriverDirectories, name);
+    if (!name.starts_with('.') && name != "lock") continue;
+    GANTRY_CHECK(remove_file(host, path));
+  }
+  remove_directory_of(host, fmt::format("{}/x", plan::kDriverDirectories));
   return {};
 }
 

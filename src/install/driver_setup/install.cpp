@@ -196,24 +196,8 @@ bool needs_archive(const sys::Host& host, const DriverRequest& request, const In
   return !damage.ok() || !damage->empty();
 }
 
-}  // namespace
-
-Result<SetupPreview> preview_install(const sys::Host& host, const DriverRequest& request,
-                                     const SetupOptions& options) {
-  GANTRY_TRY(const auto now, look(host, request));
-  SetupPreview preview;
-  GANTRY_TRY(const auto facts, options.read_facts());
-  preview.findings = preflight::judge(facts, request);
-  GANTRY_TRY(const auto packages, packages_for(request, facts));
-  GANTRY_TRY(preview.plan, plan_for(request, options, now, facts, packages));
-  preview.up_to_date = needs_no_change(host, request, now) &&
-                       verify(host, *now.record, VerifyDepth::Loaded, nullptr).good();
-  return preview;
-}
-
-Result<SetupReport> install(const sys::Host& host, const DriverRequest& request,
-                            const SetupOptions& options, InstallEffects& effects) {
-  GANTRY_TRY(const auto lock, lock_driver_setup(host));
+Result<SetupReport> install_locked(const sys::Host& host, const DriverRequest& request,
+                                   const SetupOptions& options, InstallEffects& effects) {
   GANTRY_TRY(auto now, look(host, request));
   if (needs_no_change(host, request, now)) {
     if (is_for_other_kernel(host, request)) return SetupReport{.record = *now.record};
@@ -237,6 +221,30 @@ Result<SetupReport> install(const sys::Host& host, const DriverRequest& request,
   }
   GANTRY_TRY(plan, plan_for(request, options, now, facts, packages));  // after what was settled
   return carry_out(host, request, options, now, facts, std::move(plan), packages, effects);
+}
+
+}  // namespace
+
+Result<SetupPreview> preview_install(const sys::Host& host, const DriverRequest& request,
+                                     const SetupOptions& options) {
+  GANTRY_TRY(const auto now, look(host, request));
+  SetupPreview preview;
+  GANTRY_TRY(const auto facts, options.read_facts());
+  preview.findings = preflight::judge(facts, request);
+  GANTRY_TRY(const auto packages, packages_for(request, facts));
+  GANTRY_TRY(preview.plan, plan_for(request, options, now, facts, packages));
+  preview.up_to_date = needs_no_change(host, request, now) &&
+                       verify(host, *now.record, VerifyDepth::Loaded, nullptr).good();
+  return preview;
+}
+
+Result<SetupReport> install(const sys::Host& host, const DriverRequest& request,
+                            const SetupOptions& options, InstallEffects& effects) {
+  GANTRY_TRY(const auto lock, lock_driver_setup(host));
+  auto report = install_locked(host, request, options, effects);
+  // A machine on which nothing was installed has no files of ours.
+  if (!report.ok()) static_cast<void>(remove_empty_state(host, effects).ok());
+  return report;
 }
 
 }  // namespace gantry::driver_setup

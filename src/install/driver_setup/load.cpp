@@ -80,6 +80,7 @@ Result<SetupReport> load_record(const sys::Host& host, const InstallRecord& reco
 
 Result<SetupReport> load(const sys::Host& host, const SetupOptions& options,
                          InstallEffects& effects) {
+  GANTRY_CHECK(installed_record(host));  // the lock is a file, too
   GANTRY_TRY(const auto lock, lock_driver_setup(host));
   GANTRY_TRY(const auto record, installed_record(host));
   return load_record(host, record, options, effects);
@@ -87,6 +88,7 @@ Result<SetupReport> load(const sys::Host& host, const SetupOptions& options,
 
 Result<SetupReport> build(const sys::Host& host, const std::string& kernel,
                           const SetupOptions& options, InstallEffects& effects) {
+  GANTRY_CHECK(record_with_source(host));
   GANTRY_TRY(const auto lock, lock_driver_setup(host));
   GANTRY_TRY(const auto record, record_with_source(host));
   SetupReport report{.record = record};
@@ -108,6 +110,7 @@ Result<SetupReport> build(const sys::Host& host, const std::string& kernel,
 }
 
 Status forget_kernel(const sys::Host& host, const std::string& kernel, InstallEffects& effects) {
+  GANTRY_CHECK(record_with_source(host));
   GANTRY_TRY(const auto lock, lock_driver_setup(host));
   GANTRY_TRY(const auto record, record_with_source(host));
   const auto running = kernel_module::read_running_kernel(host);

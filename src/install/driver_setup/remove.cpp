@@ -88,13 +88,9 @@ Status run_removals(SetupWork& work, RemovalPart part, std::vector<std::string>&
   return {};
 }
 
-// The last files; only empty directories go.
-Status close_removal(InstallEffects& effects) {
+Status close_removal(const sys::Host& host, InstallEffects& effects) {
   GANTRY_CHECK(effects.remove(std::string(kJournalPath)));
-  GANTRY_CHECK(effects.remove(std::string(kLockPath)));
-  const std::string directory(parent_directory(kLockPath));
-  GANTRY_CHECK(effects.remove_directory(directory));
-  return effects.remove_directory(std::string(parent_directory(directory)));
+  return remove_empty_state(host, effects);
 }
 
 Error not_done(const Error& error) {
@@ -162,14 +158,14 @@ Result<SetupReport> remove(const sys::Host& host, const RemoveOptions& remove,
     GANTRY_TRY(record, read_record(host));
   }
   if (!record && !journal) {
-    GANTRY_CHECK(close_removal(effects));
+    GANTRY_CHECK(close_removal(host, effects));
     return Error(Errc::NotFound, "Gantry has installed no driver on this machine");
   }
   if (record) {
     report.record = *record;
     GANTRY_CHECK(remove_record(host, *record, remove, options, effects, report));
   }
-  GANTRY_CHECK(close_removal(effects));
+  GANTRY_CHECK(close_removal(host, effects));
   const auto told = effects.tell_agent();
   if (!told.ok()) report.notes.push_back(told.error().text());
   return report;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/core/text.hpp"
 #include "install/driver_setup/setup_work_internal.hpp"
 
 #include <fmt/format.h>
@@ -118,6 +119,14 @@ std::vector<std::string> newly_created(const InstallJournal& journal) {
   std::erase_if(paths,
                 [&](const std::string& path) { return lists(journal.before->created, path); });
   return paths;
+}
+
+Status remove_empty_state(const sys::Host& host, InstallEffects& effects) {
+  if (host.exists(kInstalledPath) || host.exists(kJournalPath)) return {};
+  GANTRY_CHECK(effects.remove(std::string(kLockPath)));
+  const std::string directory(parent_directory(kLockPath));
+  GANTRY_CHECK(effects.remove_directory(directory));
+  return effects.remove_directory(std::string(parent_directory(directory)));
 }
 
 bool is_recorded(const InstallJournal& journal, const std::optional<InstallRecord>& record) {

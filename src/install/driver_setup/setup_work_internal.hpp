@@ -74,6 +74,9 @@ Status undo(SetupWork& work, const InstallStep& step);
 // Whether the installation came as far as its record, so that only its last steps are missing.
 bool is_recorded(const InstallJournal& journal, const std::optional<InstallRecord>& record);
 
+// Removes the lock and empty directories of our own, if nothing else is kept there.
+Status remove_empty_state(const sys::Host& host, InstallEffects& effects);
+
 // Loads what is recorded, if it is not; needs no journal. The lock is held.
 Result<SetupReport> load_record(const sys::Host& host, const InstallRecord& record,
                                 const SetupOptions& options, InstallEffects& effects);
