@@ -2,7 +2,7 @@
 
 install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/InstallUnits.cmake)
 install(FILES ${CMAKE_SOURCE_DIR}/docs/man/gantry-runtime.8 DESTINATION share/man/man8)
-install(FILES ${CMAKE_SOURCE_DIR}/docs/man/gantry-inspect.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-share.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vfio.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vm.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vgpu.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-trainer.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-notebook.1 DESTINATION share/man/man1)
+install(FILES ${CMAKE_SOURCE_DIR}/docs/man/gantry-driver.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-inspect.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-share.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vfio.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vm.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vgpu.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-trainer.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-notebook.1 DESTINATION share/man/man1)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/gantry RENAME copyright)
 
 # The packages whose jobs and file names gantry takes over.
@@ -15,8 +15,6 @@ foreach(name ${replaced} libnvidia-container1)
 endforeach()
 list(JOIN replaced " " replaced_names)
 list(JOIN replaced ", " replaced)
-get_property(other_names GLOBAL PROPERTY GANTRY_OTHER_NAMES)
-list(JOIN other_names " " other_names)
 list(JOIN provided_deb ", " provided_deb)
 list(JOIN provided_rpm ", " provided_rpm)
 
@@ -51,21 +49,24 @@ set(CPACK_RPM_PACKAGE_AUTOPROV " no")
 set(CPACK_RPM_PACKAGE_PROVIDES "${provided_rpm}")
 set(CPACK_RPM_PACKAGE_CONFLICTS "${replaced}")
 set(CPACK_RPM_PACKAGE_OBSOLETES "${replaced}")
-configure_file(${CMAKE_SOURCE_DIR}/deploy/package/rpm-pre ${CMAKE_BINARY_DIR}/package/rpm-pre @ONLY)
+# The scripts that need the names of the package's files are written when these are in place.
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/GantryPackageScripts.cmake)
+set(CPACK_GANTRY_SCRIPTS ${CMAKE_SOURCE_DIR}/deploy/package)
+set(CPACK_GANTRY_FILLED_SCRIPTS ${CMAKE_BINARY_DIR}/package)
+set(CPACK_GANTRY_REPLACED_NAMES "${replaced_names}")
 set(CPACK_RPM_PRE_INSTALL_SCRIPT_FILE ${CMAKE_BINARY_DIR}/package/rpm-pre)
 set(CPACK_RPM_POST_INSTALL_SCRIPT_FILE ${CMAKE_SOURCE_DIR}/deploy/package/rpm-post)
-set(CPACK_RPM_PRE_UNINSTALL_SCRIPT_FILE ${CMAKE_SOURCE_DIR}/deploy/package/rpm-preun)
-set(CPACK_RPM_POST_UNINSTALL_SCRIPT_FILE ${CMAKE_SOURCE_DIR}/deploy/package/rpm-postun)
+set(CPACK_RPM_PRE_UNINSTALL_SCRIPT_FILE ${CMAKE_BINARY_DIR}/package/rpm-preun)
+set(CPACK_RPM_POST_UNINSTALL_SCRIPT_FILE ${CMAKE_BINARY_DIR}/package/rpm-postun)
 # Directories of the system, which the package shares and does not own.
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
   /usr /usr/bin /usr/lib /usr/lib/systemd /usr/lib/systemd/system /usr/lib/udev /usr/lib/udev/rules.d
   /usr/share /usr/share/doc /usr/share/man /usr/share/man/man1 /usr/share/man/man8 /usr/share/bash-completion
   /usr/share/bash-completion/completions /usr/share/zsh)
 
-# dpkg wants the maintainer scripts under these very names.
+configure_file(${CMAKE_SOURCE_DIR}/deploy/package/deb-postinst ${CMAKE_BINARY_DIR}/package/postinst COPYONLY
+  FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 foreach(script preinst postinst prerm postrm)
-  configure_file(${CMAKE_SOURCE_DIR}/deploy/package/deb-${script} ${CMAKE_BINARY_DIR}/package/${script} @ONLY
-    FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
   list(APPEND CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_BINARY_DIR}/package/${script})
 endforeach()
 include(CPack)

@@ -75,6 +75,7 @@ def other_modules() -> list[Module]:
         Module("libcuda", "sim", sim / "libcuda", {"abi", "driver_sim"}),
         Module("nvidia-smi", "sim", sim / "nvidia-smi", {"abi", "driver_sim"}),
         Module("mps_sim", "sim", sim / "mps", {"driver_sim", "nvidia-smi"}),
+        Module("sim_package", "sim", sim / "package", {"core", "machine", "sys", "tar"}),
         Module("machine", "sim", sim / "machine", {"abi", "core", "driver_sim", "libnvidia-ml", "loader", "model", "sys", "yaml"}),
     ]
 

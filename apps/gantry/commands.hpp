@@ -10,6 +10,7 @@ void add_cdi(CLI::App& app, Context& context, Action& chosen);
 void add_completion(CLI::App& app, Context& context, Action& chosen);
 void add_config(CLI::App& app, Context& context, Action& chosen);
 void add_doctor(CLI::App& app, Context& context, Action& chosen);
+void add_driver(CLI::App& app, Context& context, Action& chosen);
 void add_explain(CLI::App& app, Context& context, Action& chosen);
 void add_gpu(CLI::App& app, Context& context, Action& chosen);
 void add_info(CLI::App& app, Context& context, Action& chosen);

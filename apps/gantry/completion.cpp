@@ -4,6 +4,7 @@
 #include "container/engines/change_plan.hpp"
 #include "doctor/checks/all_checks.hpp"
 #include "gantry/commands.hpp"
+#include "install/preflight/judge.hpp"
 #include "sim/machine/machine.hpp"
 
 #include <CLI/CLI.hpp>
@@ -34,6 +35,15 @@ constexpr std::array kValueKinds{
     ValueKind{"gantry doctor", "--fix", "checks"},
     ValueKind{"gantry doctor", "--only", "checks"},
     ValueKind{"gantry doctor", "--skip", "checks"},
+    ValueKind{"gantry driver install", "--flavour", "flavours"},
+    ValueKind{"gantry driver install", "--ignore", "findings"},
+    ValueKind{"gantry driver install", "--source", "sources"},
+    ValueKind{"gantry driver preflight", "--flavour", "flavours"},
+    ValueKind{"gantry driver preflight", "--ignore", "findings"},
+    ValueKind{"gantry driver preflight", "--source", "sources"},
+    ValueKind{"gantry driver upgrade", "--flavour", "flavours"},
+    ValueKind{"gantry driver upgrade", "--ignore", "findings"},
+    ValueKind{"gantry driver upgrade", "--source", "sources"},
     ValueKind{"gantry runtime configure", "--distribution", "distributions"},
     ValueKind{"gantry runtime configure", "--runtime", "engines"},
     ValueKind{"gantry share explain", "", "shares"},
@@ -128,7 +138,7 @@ function __gantry_at
 end
 )script";
 
-std::string_view kind_of(const CommandPlace& place, std::string_view option) {
+std::string_view value_kind(const CommandPlace& place, std::string_view option) {
   for (const auto& value : kValueKinds) {
     if (value.command == place.path && value.option == option) return value.kind;
   }
@@ -137,7 +147,7 @@ std::string_view kind_of(const CommandPlace& place, std::string_view option) {
 
 std::string fish_option(const CommandPlace& place, std::string_view word) {
   const bool wants = (" " + place.wanting).find(fmt::format(" {} ", word)) != std::string::npos;
-  const auto kind = kind_of(place, word);
+  const auto kind = value_kind(place, word);
   const auto values = !kind.empty()      ? fmt::format(" -f -a '(gantry complete {})'", kind)
                       : word == "--root" ? std::string(" -f -a '(__fish_complete_directories)'")
                                          : std::string(" -F");
@@ -151,7 +161,7 @@ std::string fish_script(const std::vector<CommandPlace>& places) {
   for (const auto& place : places) text += fmt::format(" '{}'", place.path);
   text += "\ncomplete -c gantry -f\n";
   for (const auto& place : places) {
-    if (const auto kind = kind_of(place, ""); !kind.empty()) {
+    if (const auto kind = value_kind(place, ""); !kind.empty()) {
       text += fmt::format("complete -c gantry -n '__gantry_at {}' -a '(gantry complete {})'\n",
                           place.path, kind);
     }
@@ -205,6 +215,9 @@ Result<std::vector<std::string>> values_of(const std::string& kind, const Contex
   std::vector<std::string> names;
   if (kind == "shares") return share_names(context);
   if (kind == "shells") return std::vector<std::string>{"bash", "fish", "zsh"};
+  if (kind == "flavours") return std::vector<std::string>{"open", "proprietary"};
+  if (kind == "sources")
+    return std::vector<std::string>{"run", "packages", "precompiled", "grid", "nvidia-container"};
   if (kind == "engines") {
     for (const auto engine : {engines::Engine::Docker, engines::Engine::Containerd,
                               engines::Engine::Crio, engines::Engine::Podman})
@@ -216,6 +229,10 @@ Result<std::vector<std::string>> values_of(const std::string& kind, const Contex
       names.emplace_back(to_string(distribution));
   } else if (kind == "machines") {
     for (const auto& machine : sim::machine_catalog()) names.emplace_back(machine.name);
+  } else if (kind == "findings") {
+    for (const auto& finding : preflight::known_findings()) {
+      if (finding.ignorable == preflight::Ignorable::Yes) names.emplace_back(finding.code);
+    }
   } else if (kind == "checks") {
     for (const auto* check : doctor::all_checks()) names.emplace_back(check->id);
   } else {
@@ -228,7 +245,10 @@ void add_complete(CLI::App& app, Action& chosen) {
   auto kind = std::make_shared<std::string>();
   auto* command = app.add_subcommand("complete", "Print values for the completion scripts");
   command->group("");  // hidden
-  command->add_option("kind", *kind, "machines, checks, engines, distributions, shares, shells")
+  command
+      ->add_option("kind", *kind,
+                   "machines, checks, engines, distributions, findings, flavours, shares, shells, "
+                   "sources")
       ->required();
   command->callback([kind, &chosen] {
     chosen = [kind](Context& context) -> Result<int> {

@@ -118,7 +118,7 @@ Result<int> examine(const DoctorOptions& options, const Context& context) {
   how.deadline = std::chrono::milliseconds(static_cast<long>(options.deadline_seconds * 1000));
   GANTRY_TRY(auto inventory, while_waiting(context, [&] { return probe::snapshot(host, how); }));
   const auto kernel = sys::real_kernel();
-  auto sources = doctor::live_sources();
+  auto sources = doctor::live_sources(host);
   sources.this_machine = kernel->is_this_machine(host);
   sources.cluster = query_cluster(options.cluster, host, *checks);
   sources.shares = query_share_daemon(host, *checks);

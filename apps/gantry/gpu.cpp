@@ -6,6 +6,7 @@
 #include "base/sys/shell_command.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/refresh_cdi.hpp"
+#include "gantry/terminal.hpp"
 #include "gpu/model/enum_names.hpp"
 #include "gpu/reset/reset.hpp"
 #include "node/owner_lease/local_usage.hpp"
@@ -49,14 +50,18 @@ std::string to_document(const ResetReport& report) {
   return std::move(out).text() + "\n";
 }
 
+void print_wrapped(const std::string& line, const Context& context) {
+  fmt::print(context.out, "{}", wrap_lines(line, context.columns));
+}
+
 void print_plan(const ResetReport& report, Context& context) {
   fmt::print(context.out, "{} ({}, owner {})\n", report.plan.gpu.sysfs(),
              report.plan.driver.empty() ? "no driver" : printable(report.plan.driver),
              ownership::to_string(report.owner));
   for (const auto& step : reset::describe_steps(report.plan))
-    fmt::print(context.out, "  would {}\n", printable(step));
+    print_wrapped(fmt::format("  would {}\n", printable(step)), context);
   for (const auto& holder : report.holders)
-    fmt::print(context.out, "  in use by {}\n", printable(holder));
+    print_wrapped(fmt::format("  in use by {}\n", printable(holder)), context);
 }
 
 std::string reset_command(const model::PciAddress& gpu, const sys::Host& host) {
@@ -108,8 +113,10 @@ Status reset_for_owner(const sys::Host& host, const ResetReport& report) {
       .advise(fmt::format("repeat the command: {}", reset_command(report.plan.gpu, host)));
 }
 
+// A reset that failed may have given the GPU another minor number all the same.
 Status reset_and_settle(const sys::Host& host, const ResetOptions& options,
                         const ResetReport& report, Context& context) {
+  bool begun = false;
   auto done = owner_lease::with_ownership(
       host,
       {.gpu = report.plan.gpu,
@@ -118,7 +125,11 @@ Status reset_and_settle(const sys::Host& host, const ResetOptions& options,
        .what = reset_command(report.plan.gpu, host)},
       {.wait = std::chrono::milliseconds(static_cast<long>(options.drain_seconds * 1000)),
        .progress = [&](const std::string& text) { print_note(text, context); }},
-      [&] { return reset_for_owner(host, report); });
+      [&] {
+        begun = true;
+        return reset_for_owner(host, report);
+      });
+  if (begun) refresh_cdi(host, context);
   if (!done.ok()) return with_advice(std::move(done).error());
   return {};
 }
@@ -136,7 +147,6 @@ Result<int> reset_gpu(const ResetOptions& options, Context& context) {
     GANTRY_CHECK(check_this_machine(host));
     GANTRY_CHECK(reset_and_settle(host, options, report, context));
     report.done = true;
-    refresh_cdi(host, context);
     if (!context.json)
       fmt::print(context.out, "{} was reset{}.\n", report.plan.gpu.sysfs(),
                  report.plan.method.empty() ? "" : fmt::format(" ({})", report.plan.method));

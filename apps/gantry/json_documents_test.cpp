@@ -74,6 +74,12 @@ const std::vector<Words>& commands() {
       {"doctor"},
       {"doctor", "--list"},
       {"doctor", "--explain", "numa.unknown"},
+      {"driver", "install", "--dry-run", "--version", "580.159.04", "--sha256",
+       std::string(64, 'a')},
+      {"driver", "preflight", "--version", "580.159.04"},
+      {"driver", "remove", "--dry-run"},
+      {"driver", "status"},
+      {"driver", "verify"},
       {"explain", "BUNDLE"},
       {"info"},
       {"list"},
@@ -89,6 +95,9 @@ const std::vector<Words>& commands() {
 // Others, and the reason why they are not run here.
 const std::map<std::string, std::string>& not_run() {
   static const std::map<std::string, std::string> reasons{
+      {"gantry driver build", "changes the machine: the document of `driver install`"},
+      {"gantry driver load", "changes the machine: the document of `driver install`"},
+      {"gantry driver upgrade", "changes the machine: the document of `driver install`"},
       {"gantry inspect",
        "a foreign format: what gpushare's extender answers, and it has no version"},
       {"gantry share create", "needs the daemon: ShareDocuments looks at what it prints"},
@@ -97,6 +106,7 @@ const std::map<std::string, std::string>& not_run() {
       {"gantry share top", "needs the daemon: ShareDocuments looks at what it prints"},
       {"gantry sim create", "takes no machine: JsonDocuments.OfTheCatalog runs it"},
       {"gantry sim list", "takes no machine: JsonDocuments.OfTheCatalog runs it"},
+      {"gantry sim package", "takes no machine: JsonDocuments.OfTheCatalog runs it"},
       {"gantry sim boot", "needs the prepared parts of a virtual machine host"},
       {"gantry vfio restore", "the document of `vfio bind`"},
       {"gantry vgpu assert", "needs a file: VgpuCommands runs it"},
@@ -167,6 +177,11 @@ TEST(JsonDocuments, OfTheCatalog) {
                              test::built("lib/gantry/sim"), "--root", tree.path("m"), "--json"});
   EXPECT_EQ(made.status, 0) << made.err;
   expect_in_order(made.out, "sim create");
+  const auto package = run_cli({"gantry", "sim", "package", "--driver", "460.56", "--source",
+                                test::source_dir(), "--libraries", test::built("lib/gantry/sim"),
+                                "-o", tree.path("driver.run"), "--json"});
+  EXPECT_EQ(package.status, 0) << package.err;
+  expect_in_order(package.out, "sim package");
 }
 
 // With one of everything, so that every key is written.

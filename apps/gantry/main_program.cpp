@@ -32,6 +32,7 @@ void add_commands(CLI::App& app, Context& context, Action& chosen) {
   add_explain(app, context, chosen);
   add_runtime(app, context, chosen);
   add_node(app, context, chosen);
+  add_driver(app, context, chosen);
   add_config(app, context, chosen);
   add_completion(app, context, chosen);
   add_man_page(app, context, chosen);

@@ -41,7 +41,7 @@ struct ReportOptions {
 constexpr std::chrono::seconds kReportProgramDeadline{5};
 
 struct Report {
-  std::vector<doctor::ArchiveFile> files;
+  std::vector<tar::ArchiveFile> files;
   std::vector<std::string> notes;
   bool denied = false;
 };
@@ -108,7 +108,7 @@ void add_journal(Report& report) {
 
 void add_doctor_report(Report& report, const sys::Host& host, const model::Inventory& inventory,
                        bool this_machine) {
-  auto sources = doctor::live_sources();
+  auto sources = doctor::live_sources(host);
   sources.this_machine = this_machine;
   sources.shares = query_share_daemon(host, doctor::all_checks());
   const doctor::Facts facts(host, inventory, sources);
@@ -191,7 +191,7 @@ Result<int> write_report(const ReportOptions& options, const Context& context) {
   GANTRY_TRY(const auto inventory, probe::snapshot(host, how));
   const auto report = make_report(options, host, inventory);
   const auto now = unix_now();
-  const auto bytes = doctor::to_tar(report.files, now);
+  const auto bytes = tar::to_tar(report.files, now);
   const auto path = options.output.empty()
                         ? fmt::format("./gantry-report-{:%Y%m%d-%H%M%S}.tar", fmt::gmtime(now))
                         : options.output;

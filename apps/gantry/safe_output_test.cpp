@@ -229,6 +229,51 @@ TEST_F(HostileMachine, NorThroughVgpuTypesAndVirtualMachines) {
   EXPECT_THAT(printed_, HasSubstr("\\x1b")) << "the escapes were shown, not dropped";
 }
 
+// What `gantry driver` reads: the kernel's names, the distribution's, and its own records.
+TEST_F(HostileMachine, NorThroughTheFilesOfADriver) {
+  const std::string evil = kEvil;
+  machine_.file("/etc/os-release", "ID=\"" + evil + "\"\nPRETTY_NAME=\"" + evil + "\"\n");
+  machine_.file("/proc/version", "Linux version 6.1.0" + evil + " (gcc-12 (Debian) 12) #1\n");
+  machine_.file("/proc/modules", "nvidia 1 1 " + evil + ", Live 0x0\n");
+  machine_.file("/lib/modules/7.0" + evil + "/modules.dep", "");
+  machine_.file("/etc/modprobe.d/" + evil + ".conf", "blacklist nvidia\n");
+  machine_.file("/proc/4711/comm", evil + "\n");
+  machine_.file("/proc/4711/cgroup", "0::/" + evil + "\n");
+  machine_.file("/usr/local/nvidia/.versions/" + evil + "/files.json", evil);
+  const std::string record =
+      R"({"format": 1, "source": "packages", "version": "460.56", "directory": "/a\u001b[2J",)"
+      R"( "created": ["/b\u001b[2J"], "removal": [{"argv": ["\u001b[2J"]}]})";
+  const std::vector<std::vector<std::string>> commands{
+      {"preflight", "--version", "460.56"},
+      {"preflight", "--version", evil, "--kernel", evil, "--flavour", "open"},
+      {"preflight", "--run", "/" + evil + ".run", "--sign-key", "/" + evil},
+      {"preflight", "--version", "460.56", "--json"},
+      {"install", "--version", "460.56", "--sha256", std::string(64, 'a'), "--dry-run"},
+      {"install", "--run", "/" + evil + ".run", "--dry-run"},
+      {"install", "--url", "https://127.0.0.1/" + evil, "--sha256", evil, "--dry-run"},
+      {"install", "--source", evil},
+      {"upgrade", "--version", evil, "--dry-run"},
+      {"status"},
+      {"status", "--json"},
+      {"verify"},
+      {"verify", "--json"},
+      {"remove", "--dry-run"},
+      {"load"},
+      {"build", "--kernel", evil},
+  };
+  for (const auto& installed : {std::string(), record, "{\"" + evil}) {
+    if (!installed.empty())
+      machine_.file("/var/lib/gantry/driver-install/installed.json", installed);
+    for (auto command : commands) {
+      command.insert(command.begin(), {"gantry", "driver"});
+      command.insert(command.end(), {"--root", machine_.root()});
+      expect_safe(command);
+    }
+  }
+  expect_safe({"gantry", "sim", "package", "--driver", evil});
+  EXPECT_THAT(printed_, HasSubstr("\\x1b")) << "the escapes were shown, not dropped";
+}
+
 TEST_F(HostileMachine, NorThroughArgumentsManifestsAndOtherNames) {
   expect_safe({"gantry", kEvil});
   expect_safe({"gantry", "info", kEvil});

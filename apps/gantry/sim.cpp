@@ -211,6 +211,7 @@ void add_sim(CLI::App& app, Context& context, Action& chosen) {
   add_run(*sim, context, chosen);
   add_sim_use(*sim, context, chosen);
   add_sim_boot(*sim, context, chosen);
+  add_sim_package(*sim, context, chosen);
   add_remove(*sim, context, chosen);
   add_sim_inject(*sim, context, chosen);
 }

@@ -15,6 +15,7 @@ void add_root(CLI::App& command, Context& context);                    // --root
 void add_sim_inject(CLI::App& sim, Context& context, Action& chosen);  // inject and state
 void add_sim_use(CLI::App& sim, Context& context, Action& chosen);
 void add_sim_boot(CLI::App& sim, Context& context, Action& chosen);
+void add_sim_package(CLI::App& sim, Context& context, Action& chosen);
 // Whether a simulated machine may be served at this path of the real machine: not over a real
 // driver, and not over a file that `sim use` did not write.
 Status check_serve_target(const sys::Host& live, const std::string& path);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry vfio bind, release, recover and restore: the commands that change drivers.
+#include "base/core/clock.hpp"
 #include "base/core/printable.hpp"
 #include "base/json/writer.hpp"
 #include "base/sys/shell_command.hpp"
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 
 namespace gantry::cli {
@@ -33,11 +35,50 @@ struct BindFlags {
   bool dry_run = false;
   unsigned timeout_seconds = 60;
 
-  vfio::BindOptions options() const {
-    return {.drain = drain, .drain_deadline = std::chrono::seconds(timeout_seconds)};
-  }
   std::chrono::seconds wait() const { return std::chrono::seconds(drain ? timeout_seconds : 0); }
 };
+
+// --timeout is for the whole command: what the wait for pods and processes took is not there for
+// the programs that the work itself stops.
+class DrainTime {
+ public:
+  explicit DrainTime(const BindFlags& flags) : flags_(flags), until_(Clock::now() + flags.wait()) {}
+
+  vfio::BindOptions left() const {
+    const auto rest = std::chrono::ceil<std::chrono::seconds>(until_ - Clock::now());
+    return {.drain = flags_.drain, .drain_deadline = std::max(rest, std::chrono::seconds(0))};
+  }
+
+ private:
+  const BindFlags& flags_;
+  Clock::time_point until_;
+};
+
+// The effects of one command, and whether a GPU may have left its driver or come back: then minor
+// numbers may be others, also if the work was taken back in the end.
+struct DriverWork {
+  vfio::Effects effects;
+  bool moved = false;
+};
+
+// Makes the CDI specification again after `act`, also after one that failed.
+Result<int> with_fresh_cdi(const sys::Host& host, Context& context,
+                           const std::function<Result<int>(DriverWork&)>& act) {
+  GANTRY_TRY(const auto effects, vfio_effects(host));
+  DriverWork work{.effects = effects};
+  work.effects.write = [&](const std::string& path, std::string_view text) {
+    work.moved = work.moved || path.ends_with("/bind") || path.ends_with("/unbind") ||
+                 path.ends_with("/drivers_probe");
+    return effects.write(path, text);
+  };
+  work.effects.load_module = [&](const std::string& module) {
+    work.moved = work.moved || module == "nvidia";
+    return effects.load_module(module);
+  };
+  auto done = act(work);
+  if (work.moved) refresh_cdi(host, context);
+  return done;
+}
 
 // For the unit that binds at boot.
 std::string program_path(const sys::Host& host) {
@@ -64,8 +105,10 @@ void print_result(const vfio::BindResult& result, std::string_view verb, bool dr
   if (!result.changed()) {
     fmt::print(context.out, "{}: nothing to do\n", join_addresses(result.targets));
   }
-  for (const auto& step : result.done)
-    fmt::print(context.out, "{}{}\n", dry_run ? "would " : "", printable(step));
+  for (const auto& step : result.done) {
+    const auto line = fmt::format("{}{}\n", dry_run ? "would " : "", printable(step));
+    fmt::print(context.out, "{}", wrap_lines(line, context.columns));
+  }
   if (result.changed() && !dry_run)
     fmt::print(context.out, "{}: {}\n", join_addresses(result.targets), verb);
   for (const auto& note : result.notes) print_note(printable(note), context);
@@ -117,6 +160,7 @@ Result<std::vector<model::PciAddress>> gpus_to_bind(const sys::Host& host, const
 // Blockers are told before the GPU is withdrawn from the kubelet.
 Result<vfio::BindResult> bind_as_owner(const sys::Host& host, const BindFlags& flags,
                                        const vfio::Effects& effects, Context& context) {
+  const DrainTime time(flags);
   GANTRY_TRY(const auto machine, read_named_gpus(host, flags));
   const vfio::PassthroughRequest request{.targets = machine.targets,
                                          .with_nvswitches = flags.with_nvswitches};
@@ -125,7 +169,7 @@ Result<vfio::BindResult> bind_as_owner(const sys::Host& host, const BindFlags& f
   GANTRY_TRY(const auto gpus, gpus_to_bind(host, plan));
   const VfioLease lease{.gpus = gpus, .command = "gantry vfio bind", .wait = flags.wait()};
   auto result = with_vfio_lease(host, lease, context,
-                                [&] { return bind(host, request, flags.options(), effects); });
+                                [&] { return bind(host, request, time.left(), effects); });
   if (result.ok() || !plan.complete() || result.error().code() != Errc::Busy) return result;
   return vfio::BindResult{
       .targets = plan.targets,
@@ -135,26 +179,30 @@ Result<vfio::BindResult> bind_as_owner(const sys::Host& host, const BindFlags& f
                             result.error().cause())}};
 }
 
-Result<int> bind_gpus(const BindFlags& flags, Context& context) {
-  GANTRY_TRY(const auto host, open_host(context));
-  const auto program = program_path(host);
-  if (flags.persist) GANTRY_CHECK(vfio::check_persist(host, program));
-  if (flags.dry_run) return dry_bind(host, flags, context);
-  GANTRY_TRY(const auto effects, vfio_effects(host));
+Result<int> bind_and_print(const sys::Host& host, const BindFlags& flags,
+                           const vfio::Effects& effects, Context& context) {
   GANTRY_TRY(auto result,
              while_waiting(context, [&] { return bind_as_owner(host, flags, effects, context); }));
   if (flags.persist) {
-    GANTRY_TRY(const auto notes, vfio::persist(host, result.targets, program, effects));
+    GANTRY_TRY(const auto notes, vfio::persist(host, result.targets, program_path(host), effects));
     result.notes.insert(result.notes.end(), notes.begin(), notes.end());
     result.done.emplace_back(kPersistStep);
   }
-  if (result.changed()) refresh_cdi(host, context);
   print_result(result, "bound for virtual machines", false, context);
   if (result.changed() && !context.json) {
     fmt::print(context.err, "To undo this: sudo gantry vfio release{} {}\n", sys::root_flag(host),
                join_addresses(result.targets));
   }
   return kOk;
+}
+
+Result<int> bind_gpus(const BindFlags& flags, Context& context) {
+  GANTRY_TRY(const auto host, open_host(context));
+  if (flags.persist) GANTRY_CHECK(vfio::check_persist(host, program_path(host)));
+  if (flags.dry_run) return dry_bind(host, flags, context);
+  return with_fresh_cdi(host, context, [&](const DriverWork& work) {
+    return bind_and_print(host, flags, work.effects, context);
+  });
 }
 
 // A card that is persisted can be released after it was taken out of its slot.
@@ -176,6 +224,30 @@ Result<NamedGpus> read_bound_gpus(const sys::Host& host, const BindFlags& flags)
   return machine;
 }
 
+Result<int> release_and_print(const sys::Host& host, const BindFlags& flags,
+                              const vfio::Journal& journal, const vfio::Effects& effects,
+                              Context& context) {
+  const DrainTime time(flags);
+  const auto& targets = journal.targets;
+  VfioLease lease{
+      .to = ownership::Owner::Plugin, .command = "gantry vfio release", .wait = flags.wait()};
+  GANTRY_TRY(lease.gpus, gpus_to_release(host, journal));
+  // Within the lease: if the program is killed before the cards are forgotten, the change of owner
+  // stays unfinished, and `gantry doctor` tells to repeat the command.
+  Result<bool> forgotten = false;
+  const auto act = [&]() -> Result<vfio::BindResult> {
+    GANTRY_TRY(auto released, release(host, targets, time.left(), effects));
+    forgotten = vfio::forget(host, targets, effects);
+    return released;
+  };
+  GANTRY_TRY(auto result,
+             while_waiting(context, [&] { return with_vfio_lease(host, lease, context, act); }));
+  if (!forgotten.ok()) return Error(forgotten.error()).in(kStillPersisted);
+  if (*forgotten) result.done.emplace_back(kForgetStep);
+  print_result(result, "released", false, context);
+  return kOk;
+}
+
 Result<int> release_gpus(const BindFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto machine, read_bound_gpus(host, flags));
@@ -184,25 +256,9 @@ Result<int> release_gpus(const BindFlags& flags, Context& context) {
     print_result(shown_steps(journal), "", true, context);
     return kOk;
   }
-  GANTRY_TRY(const auto effects, vfio_effects(host));
-  VfioLease lease{
-      .to = ownership::Owner::Plugin, .command = "gantry vfio release", .wait = flags.wait()};
-  GANTRY_TRY(lease.gpus, gpus_to_release(host, journal));
-  // Within the lease: if the program is killed before the cards are forgotten, the change of owner
-  // stays unfinished, and `gantry doctor` tells to repeat the command.
-  Result<bool> forgotten = false;
-  const auto act = [&]() -> Result<vfio::BindResult> {
-    GANTRY_TRY(auto released, release(host, machine.targets, flags.options(), effects));
-    forgotten = vfio::forget(host, machine.targets, effects);
-    return released;
-  };
-  GANTRY_TRY(auto result,
-             while_waiting(context, [&] { return with_vfio_lease(host, lease, context, act); }));
-  if (!forgotten.ok()) return Error(forgotten.error()).in(kStillPersisted);
-  if (*forgotten) result.done.emplace_back(kForgetStep);
-  if (result.changed()) refresh_cdi(host, context);
-  print_result(result, "released", false, context);
-  return kOk;
+  return with_fresh_cdi(host, context, [&](const DriverWork& work) {
+    return release_and_print(host, flags, journal, work.effects, context);
+  });
 }
 
 Result<vfio::BindResult> recover_as_owner(const sys::Host& host, const vfio::Journal& journal,
@@ -232,13 +288,14 @@ void add_result(const vfio::BindResult& one, vfio::BindResult& all) {
 }
 
 // One GPU that is stuck must not keep the others.
-Result<vfio::BindResult> recover_all(const sys::Host& host, const vfio::Effects& effects,
-                                     Context& context) {
+Result<vfio::BindResult> recover_all(const sys::Host& host, DriverWork& work, Context& context) {
   GANTRY_TRY(const auto journals, vfio::read_journals(host));
   vfio::BindResult all;
   std::optional<Error> first;
   for (const auto& journal : journals) {
-    auto one = recover_as_owner(host, journal, effects, context);
+    auto one = recover_as_owner(host, journal, work.effects, context);
+    // The command that did not end may have moved it. Busy: it is as that command left it.
+    work.moved = work.moved || one.ok() || one.error().code() != Errc::Busy;
     if (!one.ok()) {
       if (!first) first = std::move(one).error();
       continue;
@@ -249,17 +306,20 @@ Result<vfio::BindResult> recover_all(const sys::Host& host, const vfio::Effects&
   return all;
 }
 
-Result<int> recover_gpus(Context& context) {
-  GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto effects, vfio_effects(host));
-  GANTRY_TRY(const auto result, recover_all(host, effects, context));
+Result<int> recover_and_print(const sys::Host& host, DriverWork& work, Context& context) {
+  GANTRY_TRY(const auto result, recover_all(host, work, context));
   if (!result.changed() && !context.json) {
     fmt::print(context.out, "Nothing to do: no work is unfinished.\n");
     return kOk;
   }
-  if (result.changed()) refresh_cdi(host, context);
   print_result(result, "recovered", false, context);
   return kOk;
+}
+
+Result<int> recover_gpus(Context& context) {
+  GANTRY_TRY(const auto host, open_host(context));
+  return with_fresh_cdi(host, context,
+                        [&](DriverWork& work) { return recover_and_print(host, work, context); });
 }
 
 // The ledger has these GPUs as virtual machines' since bind; at boot it may not be reachable yet.
@@ -272,9 +332,8 @@ Result<vfio::BindResult> restore_as_owner(const sys::Host& host,
 }
 
 // One card that cannot be bound must not keep the others from their virtual machines.
-Result<int> restore_gpus(Context& context) {
-  GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto effects, vfio_effects(host));
+Result<int> restore_and_print(const sys::Host& host, const vfio::Effects& effects,
+                              Context& context) {
   GANTRY_TRY(const auto persisted, vfio::read_persisted(host));
   std::vector<model::PciAddress> targets;
   int status = kOk;
@@ -303,9 +362,15 @@ Result<int> restore_gpus(Context& context) {
       if (!one.ok()) fail(one.error());
     }
   }
-  if (result.changed()) refresh_cdi(host, context);
   if (!result.targets.empty()) print_result(result, "bound for virtual machines", false, context);
   return status;
+}
+
+Result<int> restore_gpus(Context& context) {
+  GANTRY_TRY(const auto host, open_host(context));
+  return with_fresh_cdi(host, context, [&](const DriverWork& work) {
+    return restore_and_print(host, work.effects, context);
+  });
 }
 
 void add_bind_options(CLI::App& command, Context& context, BindFlags& flags) {

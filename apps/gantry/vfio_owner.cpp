@@ -58,6 +58,9 @@ Status check_no_vgpus(const sys::Host& host, const std::vector<PciAddress>& gpus
   const auto found = vgpu::read_host(host);
   for (const auto& gpu : gpus) {
     if (has_vgpus(found, gpu)) return has_vgpus_instead(gpu);
+    const auto* known = vgpu::find_gpu(found, gpu);
+    if (known != nullptr && known->silent)
+      return Error(Errc::Busy, fmt::format("{}: {}", gpu.sysfs(), known->problem));
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #include "base/core/printable.hpp"
 #include "base/json/writer.hpp"
 #include "base/sys/shell_command.hpp"
+#include "gantry/terminal.hpp"
 #include "gantry/vfio_commands.hpp"
 #include "vm/vfio/plan_json.hpp"
 
@@ -60,12 +61,13 @@ Result<int> show_plan(const PlanFlags& flags, Context& context) {
     vfio::write_plan(out, for_machine(plan, host));
     fmt::print(context.out, "{}\n", out.text());
   } else {
-    fmt::print(context.out, "{}", printable_lines(plan_text(plan, host)));
+    fmt::print(context.out, "{}",
+               wrap_lines(printable_lines(plan_text(plan, host)), context.columns));
     if (flags.explain) fmt::print(context.out, "\n{}", why_driver_override());
   }
   const bool possible = !plan.blocked() && !plan.in_use();
   if (possible && !plan.complete() && !context.json) {
-    fmt::print(context.err, "To do it: sudo gantry vfio bind{}{} {}\n", sys::root_flag(host),
+    fmt::print(context.err, "Do: sudo gantry vfio bind{}{} {}\n", sys::root_flag(host),
                flags.with_nvswitches ? " --with-nvswitches" : "", join_addresses(targets));
   }
   return possible ? kOk : kProblem;

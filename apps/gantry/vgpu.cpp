@@ -67,6 +67,8 @@ Result<int> list_types(const VgpuFlags& flags, Context& context) {
                              "`gantry vgpu create` and `apply` do that",
                              gpu->label()),
                  context);
+    } else if (gpu->silent) {
+      print_note(fmt::format("{}: {}", gpu->label(), gpu->problem), context);
     } else if (!gpu->problem.empty()) {
       print_note(fmt::format("{} has no vGPUs: {}", gpu->label(), gpu->problem), context);
     }

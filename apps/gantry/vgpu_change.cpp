@@ -2,6 +2,7 @@
 // gantry vgpu create, remove, apply, assert.
 #include "base/core/printable.hpp"
 #include "base/core/text.hpp"
+#include "base/json/writer.hpp"
 #include "base/sys/shell_command.hpp"
 #include "gantry/terminal.hpp"
 #include "gantry/vgpu_commands.hpp"
@@ -128,6 +129,16 @@ Result<int> apply_set(const VgpuFlags& flags, Context& context) {
   return apply_vgpus(flags, context);
 }
 
+// {"schema":1,"applied":true}
+void print_verdict(std::string_view name, bool verdict, const Context& context) {
+  json::Writer out;
+  out.object([&] {
+    out.member("schema", kFirstSchema);
+    out.member(name, verdict);
+  });
+  fmt::print(context.out, "{}\n", out.text());
+}
+
 void add_change_flags(CLI::App& command, Context& context, VgpuFlags& flags) {
   add_machine_options(command, context);
   command.add_flag("--dry-run", flags.dry_run, "Show the steps without doing them");
@@ -238,7 +249,7 @@ Result<int> assert_vgpus(const VgpuFlags& flags, Context& context) {
   GANTRY_TRY(const auto config, read_config(flags.file));
   if (flags.valid_only) {
     GANTRY_CHECK(vgpu::find_set(config, flags.set));
-    if (context.json) fmt::print(context.out, "{{\"schema\":{},\"valid\":true}}\n", kFirstSchema);
+    if (context.json) print_verdict("valid", true, context);
     return kOk;
   }
   GANTRY_TRY(const auto host, open_host(context));
@@ -247,7 +258,7 @@ Result<int> assert_vgpus(const VgpuFlags& flags, Context& context) {
   const auto plan = vgpu::plan_counts(view.gpus, wanted, [] { return std::string("UUID"); });
   const bool applied = plan.ok() && plan->steps.empty() && !view.interrupted;
   if (context.json) {
-    fmt::print(context.out, "{{\"schema\":{},\"applied\":{}}}\n", kFirstSchema, applied);
+    print_verdict("applied", applied, context);
     return applied ? kOk : kProblem;
   }
   if (applied) {

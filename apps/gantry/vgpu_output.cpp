@@ -64,11 +64,12 @@ std::string vgpu_table(const VgpuView& view, std::size_t columns) {
   Table gpus({"GPU", "ADDRESS", "VFS", "VGPUS", "FRAMEWORK"});
   Table vgpus({"GPU", "VGPU", "TYPE", "PARENT", "NODE", "PROCESS"});
   for (const auto& gpu : view.gpus) {
-    const bool broken = gpu.framework == vgpu::Framework::None;
+    const bool none = gpu.framework == vgpu::Framework::None;
     gpus.add({fmt::to_string(gpu.index), gpu.address.sysfs(), functions_of(gpu),
               fmt::to_string(gpu.vgpus.size()),
-              broken ? fmt::format("none: {}", gpu.problem)
-                     : std::string(vgpu::describe(gpu.framework))});
+              none         ? fmt::format("none: {}", gpu.problem)
+              : gpu.silent ? fmt::format("unknown: {}", gpu.problem)
+                           : std::string(vgpu::describe(gpu.framework))});
     for (const auto& one : gpu.vgpus) {
       const auto node = vgpu::vfio_node(one);
       vgpus.add({fmt::to_string(gpu.index), one.id(), known_type(one), one.parent.sysfs(),

@@ -88,7 +88,12 @@ Status check_without_vgpus(const sys::Host& host, const VgpuOwners& owners) {
   const auto gpus = vgpu::read_host(host);
   for (const auto& address : owners.without_vgpus) {
     const auto* gpu = vgpu::find_gpu(gpus, address);
-    if (gpu == nullptr || gpu->vgpus.empty()) continue;
+    if (gpu == nullptr) continue;
+    if (gpu->silent) {
+      return Error(Errc::Internal, fmt::format("{}: {}", address.sysfs(), gpu->problem))
+          .advise(fmt::format("sudo {}", kFinishVgpus));
+    }
+    if (gpu->vgpus.empty()) continue;
     return Error(Errc::Internal, fmt::format("{} still has vGPUs: another command created one at "
                                              "the same time",
                                              address.sysfs()))

@@ -85,13 +85,17 @@ std::string counted(int count, std::string_view what) {
 
 void print_findings(const std::string& name, const hypervisor::CheckedFile& checked,
                     Context& context) {
-  fmt::print(context.out, "{}: {} with {} and {}\n", name, hypervisor::describe(checked.kind),
-             counted(checked.gpus, "whole GPU"), counted(checked.vgpus, "vGPU"));
+  const auto heading =
+      fmt::format("{}: {} with {} and {}\n", name, hypervisor::describe(checked.kind),
+                  counted(checked.gpus, "whole GPU"), counted(checked.vgpus, "vGPU"));
+  fmt::print(context.out, "{}", wrap_lines(heading, context.columns));
   for (const auto& finding : checked.findings) {
     const auto where = finding.line == 0 ? "" : fmt::format(" (line {})", finding.line);
-    fmt::print(context.out, "\n{}{}: {}\n  why: {}\n",
-               finding.severity == hypervisor::Severity::Problem ? "problem" : "advice", where,
-               printable(finding.what), printable(finding.why));
+    const auto text =
+        fmt::format("\n{}{}: {}\n  why: {}\n",
+                    finding.severity == hypervisor::Severity::Problem ? "problem" : "advice", where,
+                    printable(finding.what), printable(finding.why));
+    fmt::print(context.out, "{}", wrap_lines(text, context.columns));
     if (!finding.add.empty()) {
       fmt::print(context.out, "  add: {}\n", printable(sys::with_root(finding.add, context.root)));
     }

@@ -3,6 +3,7 @@
 
 #include "base/core/text.hpp"
 #include "vm/hypervisor/known_cards.hpp"
+#include "vm/vgpu/read_host.hpp"
 
 #include <fmt/format.h>
 
@@ -95,9 +96,9 @@ GuestGpu read_function(const sys::Host& host, const model::Inventory& machine,
   gpu.sriov =
       parse_u64(host.read_value(directory + "/sriov_totalvfs").value_or("0")).value_or(0) > 0;
   if (is_virtual_function(host, function.address)) {
-    if (auto type = host.read_value(directory + "/nvidia/current_vgpu_type")) {
+    if (host.exists(directory + "/nvidia/current_vgpu_type")) {
       gpu.attachment = Attachment::VendorVfio;
-      gpu.vgpu_type = std::move(*type);
+      gpu.vgpu_type = vgpu::read_vendor_type(host, function.address).value_or("");
     }
     return gpu;
   }

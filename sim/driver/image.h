@@ -37,6 +37,10 @@
 #define GANTRY_SIM_MAX_FAULTS 16
 #define GANTRY_SIM_MAX_FIELDS 512 /* name=value pairs for nvidia-smi -q and rare NVML answers */
 
+/* The machine-wide field that marks the image of a driver package. Its GPUs are the cards that the
+ * package knows; the machine is what the running kernel says (sim/driver/running_machine.h). */
+#define GANTRY_SIM_PACKAGED "packaged"
+
 #define GANTRY_SIM_UNSET INT32_MIN /* a value the machine lacks: NOT_SUPPORTED, N/A */
 
 struct gantry_sim_mig_profile {

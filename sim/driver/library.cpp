@@ -3,6 +3,7 @@
 #include "sim/driver/library.h"
 
 #include "sim/driver/library_internal.hpp"
+#include "sim/driver/running_machine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +26,7 @@ struct LibraryState {
   Lock lock;
   int32_t tried = 0;
   const struct gantry_sim_image* image = nullptr;
+  const struct gantry_sim_image* cards = nullptr;  // of a package: `image` is made from them
   char file[PATH_MAX] = {};
   char root[PATH_MAX] = {};
   uint32_t fault_calls[GANTRY_SIM_MAX_FAULTS] = {};
@@ -184,6 +186,27 @@ void follow_copy() {
   errno = saved;
 }
 
+bool is_of_package(const struct gantry_sim_image& image) {
+  for (uint32_t i = 0; i < image.machine.field_count; ++i) {
+    const auto& field = image.machine.field[i];
+    if (field.gpu == -1 && strcmp(field.name, GANTRY_SIM_PACKAGED) == 0) return true;
+  }
+  return false;
+}
+
+// Called with the lock held. Without memory, the library has no machine.
+void make_running_machine() {
+  void* at = mmap(nullptr, sizeof(struct gantry_sim_image), PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  library.cards = library.image;
+  library.image = nullptr;
+  library.on_overlay = false;
+  if (at == MAP_FAILED) return;
+  auto* made = static_cast<struct gantry_sim_image*>(at);
+  describe_running_machine(*library.cards, library.root, *made);
+  library.image = made;
+}
+
 void load_image() {
   if (__atomic_load_n(&library.tried, __ATOMIC_ACQUIRE) != 0) {
     if (library.on_overlay && library.image != nullptr) follow_copy();
@@ -198,6 +221,7 @@ void load_image() {
     }
     if (library.image != nullptr) {
       find_root(library.file, library.image->machine.library_directory, library.root);
+      if (is_of_package(*library.image)) make_running_machine();
     }
     __atomic_store_n(&library.tried, 1, __ATOMIC_RELEASE);
   }
@@ -224,6 +248,20 @@ using gantry::sim::library;
 const struct gantry_sim_image* gantry_sim_image(void) {
   gantry::sim::load_image();
   return library.image;
+}
+
+int gantry_sim_is_packaged(void) {
+  gantry::sim::load_image();
+  return library.cards != nullptr ? 1 : 0;
+}
+
+void gantry_sim_look_again(void) {
+  gantry::sim::load_image();
+  if (library.cards == nullptr || library.image == nullptr) return;
+  const int saved = errno;
+  auto* image = const_cast<struct gantry_sim_image*>(library.image);
+  gantry::sim::describe_running_machine(*library.cards, library.root, *image);
+  errno = saved;
 }
 
 const char* gantry_sim_own_file(void) {

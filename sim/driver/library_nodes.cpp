@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which device nodes this process could use. The real driver opens them. Here no driver is behind a
-// node, so ENXIO from open() counts as success, while EPERM means that a cgroup denies it.
+// Which device nodes this process could use. The real driver opens them. In a simulated machine no
+// driver is behind a node, so ENXIO from open() counts as success, while EPERM means that a cgroup
+// denies it. Where a packaged driver is installed, the simulated nvidia.ko is behind it.
 
 #include "sim/driver/library.h"
 #include "sim/driver/library_internal.hpp"
+#include "sim/driver/running_machine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +66,7 @@ int node_error(const char* path, uint32_t major_number, uint32_t minor_number, A
   }
   const int fd = open(path, (access == Access::Read ? O_RDONLY : O_RDWR) | O_NONBLOCK | O_CLOEXEC);
   if (fd >= 0) close(fd);
-  return fd < 0 && errno == EPERM ? EPERM : 0;
+  return fd < 0 && (errno == EPERM || gantry_sim_is_packaged() != 0) ? errno : 0;
 }
 
 // dev.table of a tree made without root: "/dev/nvidia0 c 195 0 0666 0 0" per line.
@@ -86,6 +88,21 @@ int table_error(const char* text, const char* path, uint32_t major_number, uint3
     line = next == nullptr ? nullptr : next + 1;
   }
   return ENOENT;
+}
+
+// The nodes that this process has open because it uses the driver.
+struct HeldNodes {
+  Lock lock;
+  int32_t count = 0;
+  int fd[GANTRY_SIM_MAX_GPUS + 2] = {};  // nvidiactl and nvidia-uvm besides the GPUs
+};
+constinit HeldNodes held{};
+
+void hold_node(const char* node) {
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s%s", gantry_sim_root(), node);
+  const int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  if (fd >= 0) held.fd[held.count++] = fd;
 }
 
 }  // namespace
@@ -137,4 +154,26 @@ int gantry_sim_control_visible(void) {
 }
 int gantry_sim_gpu_visible(uint32_t gpu) {
   return gantry::sim::gpu_error(gpu) == 0 ? 1 : 0;
+}
+
+void gantry_sim_hold_nodes(int with_uvm) {
+  if (gantry_sim_is_packaged() == 0) return;
+  const int saved = errno;
+  const auto* image = gantry_sim_image();
+  const gantry::sim::Guard guard(gantry::sim::held.lock);
+  if (image != nullptr && gantry::sim::held.count == 0) {
+    gantry::sim::hold_node("/dev/nvidiactl");
+    if (with_uvm != 0) gantry::sim::hold_node("/dev/nvidia-uvm");
+    for (uint32_t gpu = 0; gpu < image->machine.gpu_count; ++gpu) {
+      char node[32];
+      snprintf(node, sizeof node, "/dev/nvidia%u", image->machine.gpu[gpu].minor);
+      gantry::sim::hold_node(node);
+    }
+  }
+  errno = saved;
+}
+
+void gantry_sim_release_nodes(void) {
+  const gantry::sim::Guard guard(gantry::sim::held.lock);
+  while (gantry::sim::held.count > 0) close(gantry::sim::held.fd[--gantry::sim::held.count]);
 }

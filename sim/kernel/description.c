@@ -117,7 +117,7 @@ static int read_file(const char* path, char* text) {
   return at > MAX_FILE_SIZE ? -EFBIG : 0;
 }
 
-int sim_read_description(const char* path, struct sim_description* out) {
+int sim_read_description(const char* path, bool required, struct sim_description* out) {
   char* text;
   int rc;
 
@@ -128,6 +128,7 @@ int sim_read_description(const char* path, struct sim_description* out) {
   if (!path || *path == '\0') return 0;
   text = kvzalloc(MAX_FILE_SIZE + 1, GFP_KERNEL);
   rc = text ? read_file(path, text) : -ENOMEM;
+  if (rc == -ENOENT && !required) rc = 0;
   if (rc) pr_err("nvidia: cannot read the machine's description %s: error %d\n", path, rc);
   if (!rc) rc = read_text(out, text);
   kvfree(text);

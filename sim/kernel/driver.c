@@ -5,7 +5,7 @@
  * 195. As in the vendor's driver, remove() waits in the kernel for as long as a process has the GPU
  * open.
  */
-#include "simulated.h"
+#include "package.h"
 
 #include <linux/cdev.h>
 #include <linux/delay.h>
@@ -155,6 +155,8 @@ static int gpu_probe(struct pci_dev* pdev, const struct pci_device_id* id) {
   sim_describe_gpu(&description, pci_physfn(pdev), &gpu->description);
   rc = pci_enable_device(pdev);
   if (rc) goto free;
+  rc = sim_check_supported(pdev);
+  if (rc) goto disable;
   pci_set_master(pdev);
   rc = publish(gpu);
   if (rc) goto disable;
@@ -266,22 +268,36 @@ static void set_module_version(void) {
   THIS_MODULE->version = version; /* freed with the module */
 }
 
+static bool any_bound(void) {
+  bool any;
+
+  mutex_lock(&sim_lock);
+  any = !list_empty(&bound);
+  mutex_unlock(&sim_lock);
+  return any;
+}
+
 static int __init nvidia_init(void) {
-  int rc = sim_read_description(machine, &description);
+  int rc = sim_read_description(machine, SIM_DESCRIPTION_REQUIRED, &description);
 
   if (rc) return rc;
-  rc = add_nodes(&devices, &gpu_fops, 0, CONTROL_MINOR, "nvidia");
+  sim_be_packaged_driver(&description);
+  rc = add_nodes(&devices, &gpu_fops, 0, CONTROL_MINOR, SIM_DEVICE_NAME);
   if (rc) goto free;
-  rc = add_nodes(&control, &control_fops, CONTROL_MINOR, 1, "nvidiactl");
+  rc = add_nodes(&control, &control_fops, CONTROL_MINOR, 1, SIM_CONTROL_NAME);
   if (rc) goto gpu_nodes;
   rc = sim_proc_create(&description);
   if (rc) goto control_node;
   driver.driver_managed_dma = vendor_vfio;
   rc = pci_register_driver(&driver);
   if (rc) goto proc;
+  rc = sim_check_bound(any_bound());
+  if (rc) goto unregister;
   set_module_version();
-  pr_info("NVRM: loading NVIDIA UNIX x86_64 Kernel Module  %s  (simulated)\n", description.version);
+  pr_info("NVRM: loading " SIM_MODULE_NAME "  %s  (simulated)\n", description.version);
   return 0;
+unregister:
+  pci_unregister_driver(&driver);
 proc:
   sim_proc_remove();
 control_node:
@@ -305,4 +321,4 @@ module_init(nvidia_init);
 module_exit(nvidia_exit);
 MODULE_LICENSE("Dual MIT/GPL");
 MODULE_DESCRIPTION("Simulated NVIDIA kernel driver of Gantry");
-MODULE_VERSION("550.90.07");
+MODULE_VERSION(SIM_MODULE_VERSION);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* /proc/driver/nvidia, as far as programs read it. */
-#include "simulated.h"
+#include "package.h"
 
 #include <linux/delay.h>
 #include <linux/seq_file.h>
@@ -41,7 +41,8 @@ static int show_information(struct seq_file* out, void* unused) {
              mask);
   seq_printf(out, "Bus Location: \t %s\nDevice Minor: \t %d\n", pci_name(gpu->pdev), gpu->minor);
   if (d->firmware[0]) seq_printf(out, "GPU Firmware: \t %s\n", d->firmware);
-  seq_printf(out, "GPU Excluded:\t %s\n", d->excluded ? "Yes" : "No");
+  seq_printf(out, "%s:\t %s\n", SIM_BRANCH < 455 ? "Blacklisted" : "GPU Excluded",
+             d->excluded ? "Yes" : "No");
   return 0;
 }
 

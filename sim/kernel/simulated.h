@@ -50,8 +50,9 @@ struct sim_gpu {
 
 extern struct mutex sim_lock; /* protects the list of bound functions and the table of minors */
 
-/* description.c: reads the file at `path`; without a path it describes a driver without GPUs. */
-int sim_read_description(const char* path, struct sim_description* out);
+/* description.c: reads the file at `path`; without a path, or if the file is not required and not
+ * there, it describes a driver without GPUs. */
+int sim_read_description(const char* path, bool required, struct sim_description* out);
 void sim_free_description(struct sim_description* description);
 /* The GPU at this address; if the description has none there, values made from the address. */
 void sim_describe_gpu(const struct sim_description* all, struct pci_dev* pdev,
@@ -73,5 +74,8 @@ struct sim_vgpu_ops {
 int sim_set_vgpu(const struct sim_vgpu_ops* ops); /* NULL: take the vGPU part away */
 struct sim_gpu* sim_find(struct pci_dev* pdev);
 void sim_hold(void); /* a module that calls it depends on nvidia.ko */
+
+/* What nvidia-modeset.ko exports. */
+void sim_hold_modeset(void);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* nvidia-uvm.ko: two nodes under a dynamic major, and a reference to nvidia.ko. */
-#include "simulated.h"
+#include "package.h"
 
 #include <linux/cdev.h>
 #include <linux/fs.h>
@@ -31,3 +31,4 @@ module_init(uvm_init);
 module_exit(uvm_exit);
 MODULE_LICENSE("Dual MIT/GPL");
 MODULE_DESCRIPTION("Simulated nvidia-uvm of Gantry");
+MODULE_VERSION(SIM_MODULE_VERSION);

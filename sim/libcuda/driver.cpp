@@ -2,6 +2,7 @@
 #include "sim/libcuda/driver.hpp"
 
 #include "sim/driver/library_internal.hpp"
+#include "sim/driver/running_machine.h"
 #include "sim/libcuda/context.hpp"
 #include "sim/libcuda/entries.hpp"
 #include "sim/libcuda/host_work.hpp"
@@ -50,6 +51,7 @@ CUresult why_no_driver(const struct gantry_sim_image& image) {
 }
 
 CUresult initialise() {
+  gantry_sim_look_again();
   const struct gantry_sim_image* image = gantry_sim_image();
   if (image == nullptr) return CUDA_ERROR_NO_DEVICE;
   if (const CUresult reason = why_no_driver(*image); reason != CUDA_SUCCESS) return reason;
@@ -64,6 +66,7 @@ CUresult initialise() {
     pthread_atfork(nullptr, nullptr, in_forked_child);
   }
   if (const CUresult refused = connect_to_mps_daemon(); refused != CUDA_SUCCESS) return refused;
+  gantry_sim_hold_nodes(1);
   driver.initialised = 1;
   return CUDA_SUCCESS;
 }

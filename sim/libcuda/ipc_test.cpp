@@ -87,14 +87,14 @@ TEST(CudaIpc, MemoryIsSharedAndChargedToWhoMadeIt) {
   EXPECT_EQ(cuda.cuMemFree_v2(small), CUDA_SUCCESS);
 }
 
-struct Sent {
+struct SharedPool {
   CUmemPoolPtrExportData pointer;
   pid_t from;
   int pool;
 };
 
 // The descriptor as SCM_RIGHTS would bring it.
-int borrowed(const Sent& sent) {
+int borrowed(const SharedPool& sent) {
   const std::string path =
       "/proc/" + std::to_string(sent.from) + "/fd/" + std::to_string(sent.pool);
   return ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -104,7 +104,7 @@ TEST(CudaIpc, APoolAndItsAllocationsAreSharedAndChargedToWhoMadeThem) {
   const LoadedCuda cuda;
   constexpr auto kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   Peer peer([&](int pipe) {
-    Sent sent{};
+    SharedPool sent{};
     STEP(1, ::read(pipe, &sent, sizeof sent) == static_cast<ssize_t>(sizeof sent));
     ready(cuda);
     const std::uint64_t before = free_bytes(cuda);
@@ -133,7 +133,7 @@ TEST(CudaIpc, APoolAndItsAllocationsAreSharedAndChargedToWhoMadeThem) {
   props.handleTypes = kFile;
   CUmemoryPool pool = nullptr;
   CUdeviceptr mine = 0;
-  Sent sent{{}, ::getpid(), -1};
+  SharedPool sent{{}, ::getpid(), -1};
   ASSERT_EQ(cuda.cuMemPoolCreate(&pool, &props), CUDA_SUCCESS);
   ASSERT_EQ(cuda.cuMemAllocFromPoolAsync(&mine, 10000, pool, nullptr), CUDA_SUCCESS);
   ASSERT_EQ(cuda.cuMemsetD32_v2(mine, 4711, 1), CUDA_SUCCESS);

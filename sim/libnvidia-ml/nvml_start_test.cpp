@@ -96,6 +96,33 @@ TEST(NvmlStart, UnloadedDriverIsNotLoaded) {
   EXPECT_EQ(start(library), NVML_SUCCESS);
 }
 
+TEST(NvmlStart, APackagedLibraryAsksTheKernel) {
+  LoadedLibrary library("t4x4", [](gantry_sim_image& image) {
+    auto& field = image.machine.field[image.machine.field_count++];
+    field.gpu = -1;
+    std::strcpy(field.name, GANTRY_SIM_PACKAGED);
+  });
+  EXPECT_EQ(start(library), NVML_ERROR_DRIVER_NOT_LOADED);
+  const auto load = [&](const std::string& version) {
+    library.tree.file("proc/driver/nvidia/version",
+                      "NVRM version: NVIDIA UNIX x86_64 Kernel Module  " + version + "  x\n");
+  };
+  library.tree.file("proc/driver/nvidia/gpus/0000:07:00.0/information",
+                    "Model: \t\t Tesla T4\nGPU UUID: \t GPU-its-own\nDevice Minor: \t 2\n");
+  load("460.56");
+  EXPECT_EQ(start(library), NVML_ERROR_LIB_RM_VERSION_MISMATCH);
+  load("550.90.07");
+  ASSERT_EQ(start(library), NVML_SUCCESS);
+  ASSERT_EQ(count(library), 1U);
+  nvmlDevice_t device = nullptr;
+  ASSERT_EQ(NVML(library, nvmlDeviceGetHandleByIndex_v2)(0, &device), NVML_SUCCESS);
+  char uuid[96] = {};
+  EXPECT_EQ(NVML(library, nvmlDeviceGetUUID)(device, uuid, sizeof uuid), NVML_SUCCESS);
+  EXPECT_STREQ(uuid, "GPU-its-own");
+  EXPECT_EQ(NVML(library, nvmlDeviceSetPersistenceMode)(device, NVML_FEATURE_ENABLED),
+            NVML_ERROR_NOT_SUPPORTED);
+}
+
 TEST(NvmlStart, GpusWithoutANodeAreNotThere) {
   LoadedLibrary library;
   library.tree.file("dev.table",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The start and the end of a session, and the state that all calls in between use.
 
+#include "sim/driver/running_machine.h"
 #include "sim/libnvidia-ml/nvml_internal.hpp"
 
 #include <errno.h>
@@ -53,6 +54,7 @@ nvmlReturn_t start(unsigned int flags) {
     ++current_session.users;
     return NVML_SUCCESS;
   }
+  gantry_sim_look_again();
   const auto* image = gantry_sim_image();
   if (image == nullptr) return NVML_ERROR_DRIVER_NOT_LOADED;
   if (const nvmlReturn_t reason = why_no_driver(*image); reason != NVML_SUCCESS) return reason;
@@ -63,6 +65,7 @@ nvmlReturn_t start(unsigned int flags) {
   }
   current_session.branch =
       static_cast<uint32_t>(strtoul(image->machine.driver_version, nullptr, 10));
+  gantry_sim_hold_nodes(0);
   __atomic_store_n(&current_session.users, 1, __ATOMIC_RELEASE);
   return NVML_SUCCESS;
 }
@@ -117,6 +120,9 @@ GANTRY_EXPORT nvmlReturn_t nvmlShutdown(void) {
   }
   const gantry::sim::Guard guard(lock);
   if (current_session.users <= 0) return NVML_ERROR_UNINITIALIZED;
-  if (__atomic_sub_fetch(&current_session.users, 1, __ATOMIC_RELEASE) == 0) drop_event_sets();
+  if (__atomic_sub_fetch(&current_session.users, 1, __ATOMIC_RELEASE) == 0) {
+    drop_event_sets();
+    gantry_sim_release_nodes();
+  }
   return NVML_SUCCESS;
 }

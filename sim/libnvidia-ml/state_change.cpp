@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes made through NVML. They are written like those of `gantry sim inject`, into the image of
-// every library of the driver. A user who cannot write these files gets NO_PERMISSION.
+// every library of the driver. A user who cannot write these files gets NO_PERMISSION. The files of
+// an installed package are not changed: its driver keeps no state.
 
+#include "sim/driver/running_machine.h"
 #include "sim/libnvidia-ml/state_change_internal.hpp"
 #include "sim/libnvidia-ml/usage_internal.hpp"
 
@@ -82,6 +84,7 @@ bool write_all(const File& file, uint32_t sequence, uint32_t gpu, const gantry_s
 }  // namespace
 
 nvmlReturn_t change_gpu(uint32_t gpu, Mutation mutate, void* argument) {
+  if (gantry_sim_is_packaged() != 0) return NVML_ERROR_NOT_SUPPORTED;
   const File own(gantry_sim_own_file());
   if (!own.sound()) return NVML_ERROR_NO_PERMISSION;
   if (!own.lock()) return NVML_ERROR_IN_USE;

@@ -215,6 +215,13 @@ Result<Machine> load_machine(std::string_view name);
 // two GPUs on one address, instances that do not fit.
 Result<Machine> parse_machine(std::string_view text, std::string_view file);
 
+// The branches of drivers that come with gantry, such as "580".
+std::vector<std::string> driver_branches();
+
+// Each card that comes with gantry once, under a driver of this branch: what the libraries of a
+// driver package contain (GANTRY_SIM_PACKAGED). Without a version, that of the branch's file.
+Result<Machine> all_cards(std::string_view branch, std::string_view version = "");
+
 struct CatalogEntry {
   std::string name, description;
 };

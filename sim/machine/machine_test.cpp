@@ -104,8 +104,8 @@ TEST(Machine, TextsThatDoNotFitTheImageAreRefused) {
   EXPECT_THAT(machine.error().text(), HasSubstr("name is longer than 31 characters"));
 }
 
-class Hostile : public ::testing::TestWithParam<std::string> {};
-TEST_P(Hostile, YamlIsAnErrorNotACrash) {
+class HostileYaml : public ::testing::TestWithParam<std::string> {};
+TEST_P(HostileYaml, IsAnErrorNotACrash) {
   const auto machine = parse_machine(GetParam(), "mine.yaml");
   ASSERT_FALSE(machine.ok());
   EXPECT_EQ(machine.error().code(), Errc::Corrupt);
@@ -130,7 +130,7 @@ std::string enormous() {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Yaml, Hostile,
+    Yaml, HostileYaml,
     ::testing::Values(alias_bomb(), std::string(5000, '['), std::string(5000, '{'),
                       std::string(100, '['), std::string("a: ") + enormous(),
                       std::string("a: b\n--- \nc: d\n"), std::string("gpus: 7\n"),

@@ -28,8 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLibraryBytes = std::size_t{256} << 20;
-
 enum class RootState : std::uint8_t { Nothing, EmptyDirectory, OurTree };
 
 Result<RootState> look_at(const std::string& root) {
@@ -69,28 +67,6 @@ class TemporaryTree {
  private:
   std::string path_;
 };
-
-Result<std::string> read_library(const std::string& directory, const std::string& name) {
-  GANTRY_TRY(const sys::Host host, sys::Host::at("/"));
-  std::error_code failed;
-  const auto full = fs::absolute(fs::path(directory) / name, failed).string();
-  return host.read(full, kLibraryBytes)
-      .in(fmt::format(
-          "simulated driver in {} (build them with `make build`, or name another directory with "
-          "GANTRY_SIM_LIBRARIES)",
-          directory));
-}
-
-Result<SimulatedFiles> read_simulated(const std::string& directory) {
-  SimulatedFiles files;
-  if (directory.empty()) return files;
-  GANTRY_TRY(files.cuda, read_library(directory, "libcuda.so"));
-  GANTRY_TRY(files.nvml, read_library(directory, "libnvidia-ml.so"));
-  for (const auto* name : {"nvidia-smi", "nvidia-cuda-mps-control", "nvidia-cuda-mps-server"}) {
-    GANTRY_TRY(files.programs[name], read_library(directory, name));
-  }
-  return files;
-}
 
 TreeMarker marker_of(const Machine& m) {
   const Driver& d = m.driver;
@@ -173,7 +149,7 @@ Result<CreatedTree> create(const Machine& machine, const CreateOptions& options)
   }
   if (found != RootState::Nothing) GANTRY_CHECK(refuse_mounts(root));
   GANTRY_TRY(const Image image, make_image(machine));
-  GANTRY_TRY(const SimulatedFiles files, read_simulated(options.libraries));
+  GANTRY_TRY(const SimulatedFiles files, read_simulated_files(options.libraries));
 
   fs::create_directories(fs::path(root).parent_path(), failed);
   std::string temporary = root + ".new-XXXXXX";

@@ -3,8 +3,8 @@
 // objects.
 #include "base/core/text.hpp"
 #include "gpu/loader/ld_cache.hpp"
+#include "sim/machine/driver_library.hpp"
 #include "sim/machine/elf_writer.hpp"
-#include "sim/machine/exports.hpp"
 #include "sim/machine/image.hpp"
 #include "sim/machine/tree_internal.hpp"
 
@@ -15,45 +15,11 @@
 namespace gantry::sim {
 namespace {
 
-struct Library {
-  std::string directory, file, soname, dev_link;  // dev_link: "libcuda.so"
-  bool in_cache = true;
-};
-
-// "libcuda.so.1", "libnvidia-tls.so", "libnvidia-egl-gbm.so.1=1.1.2", "vdpau/libvdpau_nvidia.so.1",
-// "/usr/lib/xorg/modules/drivers/nvidia_drv.so"
-Library library_of(std::string_view spec, const std::string& directory,
-                   const std::string& version) {
-  Library library{.directory = directory};
-  std::string own_version = version;
-  if (const auto equals = spec.find('='); equals != std::string_view::npos) {
-    own_version = spec.substr(equals + 1);
-    spec = spec.substr(0, equals);
-  }
-  if (const auto slash = spec.rfind('/'); slash != std::string_view::npos) {
-    const auto folder = spec.substr(0, slash);
-    library.directory =
-        folder.starts_with('/') ? std::string(folder) : fmt::format("{}/{}", directory, folder);
-    library.in_cache = false;
-    spec = spec.substr(slash + 1);
-  }
-  const auto so = spec.find(".so");
-  const std::string base(spec.substr(0, so == std::string_view::npos ? spec.size() : so + 3));
-  if (!base.starts_with("lib")) {  // a module such as nvidia_drv.so
-    library.file = library.soname = base;
-    return library;
-  }
-  library.dev_link = base;
-  library.file = fmt::format("{}.{}", base, own_version);
-  library.soname = base.size() == spec.size() ? library.file : std::string(spec);
-  return library;
-}
-
 class LibraryWriter {
  public:
   LibraryWriter(TreeWriter& out, const Machine& machine) : out_(out), m_(machine) {}
 
-  void add(const Library& library, std::string_view content, bool is_32bit) {
+  void add(const DriverLibrary& library, std::string_view content, bool is_32bit) {
     const auto at = library.directory + "/";
     out_.file(at + library.file, content, 0755);
     if (library.soname != library.file) out_.link(at + library.soname, library.file);
@@ -64,7 +30,7 @@ class LibraryWriter {
   }
 
   // Like /usr/lib of the H200 guest: absolute links for the names with and without a version.
-  void link_from(const std::string& directory, const Library& library) {
+  void link_from(const std::string& directory, const DriverLibrary& library) {
     for (const auto& name : {library.dev_link, library.soname}) {
       const bool skip = name == library.file || name.empty() ||
                         std::any_of(m_.driver.link_skip.begin(), m_.driver.link_skip.end(),
@@ -110,7 +76,7 @@ class LibraryWriter {
     return short_form(a) == short_form(b);
   }
 
-  void cache(const Library& library, const std::string& name, bool is_32bit) {
+  void cache(const DriverLibrary& library, const std::string& name, bool is_32bit) {
     if (library.in_cache && name.starts_with("lib")) {
       cache_.push_back({.name = name,
                         .path = fmt::format("{}/{}", library.directory, name),
@@ -123,23 +89,10 @@ class LibraryWriter {
   std::vector<loader::LdCacheEntry> cache_;
 };
 
-// The content of a driver library: the simulated library with its machine, or an empty one.
-std::string content_of(const Library& library, std::string_view spec, const Machine& m,
-                       const gantry_sim_image& image, const SimulatedFiles& files) {
-  const bool cuda = spec.starts_with("libcuda.so");
-  const bool nvml = spec.starts_with("libnvidia-ml.so");
-  if (!cuda && !nvml) return shared_object(library.soname, ElfClass::Bits64);
-  std::string ours = cuda ? files.cuda : files.nvml;
-  // On an error the file is not one of our libraries and stays unchanged.
-  if (nvml) (void)hide_newer_nvml_functions(ours, driver_major(m.driver.version));
-  if (ours.empty()) ours = shared_object(library.soname, ElfClass::Bits64);
-  return append_image(ours, image);
-}
-
 // Libraries that are not the driver's own.
 void write_other_libraries(LibraryWriter& writer, const LibraryGroup& group) {
   for (const auto& name : group.names) {
-    Library library{.directory = group.directory, .file = name, .soname = name};
+    DriverLibrary library{.directory = group.directory, .file = name, .soname = name};
     const auto so = name.find(".so.");
     if (group.dev_links && so != std::string::npos) library.dev_link = name.substr(0, so + 3);
     writer.add(library, shared_object(name, ElfClass::Bits64), false);
@@ -153,12 +106,14 @@ void write_libraries(TreeWriter& out, const Machine& m, const gantry_sim_image& 
   for (const auto& spec : d.libraries) {
     const bool cuda = spec.starts_with("libcuda.so");
     const auto library =
-        library_of(spec, cuda ? d.cuda_library_directory : d.library_directory, d.version);
-    writer.add(library, content_of(library, spec, m, image, files), false);
+        driver_library(spec, cuda ? d.cuda_library_directory : d.library_directory, d.version);
+    writer.add(library,
+               driver_library_content(spec, library.soname, driver_major(d.version), image, files),
+               false);
     if (!d.link_directory.empty() && library.in_cache) writer.link_from(d.link_directory, library);
   }
   for (const auto& spec : d.libraries32) {
-    const auto library = library_of(spec, d.library32_directory, d.version);
+    const auto library = driver_library(spec, d.library32_directory, d.version);
     writer.add(library, shared_object(library.soname, ElfClass::Bits32), true);
   }
   for (const auto& group : m.libraries) write_other_libraries(writer, group);

@@ -4,19 +4,14 @@
 
 #include "sim/driver/image.h"
 #include "sim/machine/machine.hpp"
+#include "sim/machine/simulated_files.hpp"
 #include "sim/machine/tree_writer.hpp"
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace gantry::sim {
-
-struct SimulatedFiles {
-  std::string cuda, nvml;                       // contents of the simulated libraries
-  std::map<std::string, std::string> programs;  // and of the programs, by name
-};
 
 void write_proc(TreeWriter& out, const Machine& machine);
 void write_proc_driver(TreeWriter& out, const Machine& machine);

@@ -231,7 +231,7 @@ Result<Child> Child::spawn(const std::vector<std::string>& argv, const ChildOpti
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
   UniqueFd mine(ends[0]);
   const UniqueFd theirs(ends[1]);
-  GANTRY_TRY(const pid_t pid, sys::spawn(argv, theirs.get()));
+  GANTRY_TRY(const pid_t pid, sys::spawn(argv, theirs.get(), options.program));
   return Child(pid, std::move(mine), options);
 }
 

@@ -23,6 +23,7 @@ struct ChildOptions {
   std::chrono::milliseconds deadline{10'000};
   std::size_t limit_bytes = std::size_t{16} << 20;
   const ChildUser* user = nullptr;  // nullptr: keep our user
+  int program = -1;                 // spawn(): a descriptor of the file to run (spawn.hpp)
 };
 
 // Sends the answer to the process that waits in join(). A failure cannot be reported.

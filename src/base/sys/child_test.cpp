@@ -114,6 +114,13 @@ TEST(SpawnedChild, AnswersOnDescriptor3) {
   EXPECT_EQ(*answer, "answer");
 }
 
+TEST(SpawnedChild, RunsTheFileOfADescriptorUnderTheNameOfItsCommand) {
+  const UniqueFd shell(::open("/bin/sh", O_PATH | O_CLOEXEC));
+  auto child = Child::spawn({"/no/such/program", "-c", "echo $0 >&3"}, {.program = shell.get()});
+  ASSERT_TRUE(child.ok()) << child.error().text();
+  EXPECT_EQ(*child->join(), "/no/such/program");
+}
+
 TEST(SpawnedChild, SaysThatThereIsNoProgram) {
   const auto child = Child::spawn({"/no/such/program"}, {});
   EXPECT_EQ(child.error().sys_errno(), ENOENT);

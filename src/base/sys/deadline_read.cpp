@@ -2,16 +2,15 @@
 #include "base/sys/deadline_read.hpp"
 
 #include "base/core/clock.hpp"
+#include "base/sys/descriptor.hpp"
 #include "base/sys/unique_fd.hpp"
 
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,24 +50,9 @@ void send_header(const ReaderJob& job, const ReadHeader& header) {
   if (::write(job.answer, &header, sizeof header) < 0) return;  // the caller gave up
 }
 
-void close_descriptors(const ReaderJob& job, unsigned first, unsigned last) {
-  if (first > last) return;
-#ifdef SYS_close_range
-  if (::syscall(SYS_close_range, first, last, 0U) == 0) return;
-#endif
-  for (unsigned fd = first; fd <= std::min(last, job.max_descriptor); ++fd)
-    ::close(static_cast<int>(fd));
-}
-
 // A reader that hangs must not keep a lock or the other end of a pipe.
 void keep_own_descriptors(const ReaderJob& job) {
-  unsigned next = 0;
-  for (const int fd : job.keep) {
-    const auto kept = static_cast<unsigned>(fd);
-    if (kept > next) close_descriptors(job, next, kept - 1);
-    next = kept + 1;
-  }
-  close_descriptors(job, next, ~0U);
+  close_all_but(job.keep, job.max_descriptor);
 }
 
 void read_and_send(const ReaderJob& job, const FileName& file) {
@@ -153,13 +137,6 @@ std::optional<Result<std::string>> take_answer(std::string_view& bytes, std::str
   }
 }
 
-unsigned highest_descriptor() {
-  rlimit limit{};
-  constexpr rlim_t kMaxDescriptors = 1U << 20;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMaxDescriptors;
-  return static_cast<unsigned>(std::min(limit.rlim_cur, kMaxDescriptors));
-}
-
 // A file of a simulated machine lies on a disk or in memory: no device's lock is behind it, and two
 // processes for each read would be most of the work of a test.
 bool is_plain_file(int fd) {
@@ -185,7 +162,7 @@ struct PendingFile {
   UniqueFd file;          // O_PATH: looks the file up, opens nothing
 };
 
-FileName name_of(const UniqueFd& file) {
+FileName procfs_name(const UniqueFd& file) {
   FileName name{};
   fmt::format_to_n(name.data(), name.size() - 1, "/proc/self/fd/{}", file.get());
   return name;
@@ -199,7 +176,7 @@ ReaderJob job_of(std::span<const PendingFile> files, int answer,
                 .max_descriptor = highest_descriptor(),
                 .end_seconds = static_cast<unsigned>(seconds) + 1};
   for (const auto& one : files) {
-    job.files.push_back(name_of(one.file));
+    job.files.push_back(procfs_name(one.file));
     job.keep.push_back(one.file.get());
   }
   std::sort(job.keep.begin(), job.keep.end());

@@ -3,8 +3,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -16,7 +19,7 @@
 namespace gantry::sys {
 namespace {
 
-FileKind kind_of(mode_t mode) {
+FileKind file_kind(mode_t mode) {
   switch (mode & S_IFMT) {
     case S_IFDIR: return FileKind::Directory;
     case S_IFLNK: return FileKind::Symlink;
@@ -28,6 +31,14 @@ FileKind kind_of(mode_t mode) {
   }
 }
 
+void close_descriptors(unsigned first, unsigned last, unsigned highest) {
+  if (first > last) return;
+#ifdef SYS_close_range
+  if (::syscall(SYS_close_range, first, last, 0U) == 0) return;
+#endif
+  for (unsigned fd = first; fd <= std::min(last, highest); ++fd) ::close(static_cast<int>(fd));
+}
+
 }  // namespace
 
 Result<FileInfo> file_info(int fd, std::string_view shown) {
@@ -35,7 +46,7 @@ Result<FileInfo> file_info(int fd, std::string_view shown) {
   if (::fstatat(fd, "", &st, AT_EMPTY_PATH) != 0) {
     return Error::sys(errno, fmt::format("stat {}", shown));
   }
-  return FileInfo{.kind = kind_of(st.st_mode),
+  return FileInfo{.kind = file_kind(st.st_mode),
                   .mode = st.st_mode & 07777U,
                   .uid = st.st_uid,
                   .gid = st.st_gid,
@@ -110,6 +121,23 @@ Result<std::vector<std::string>> list_directory(UniqueFd directory, std::size_t 
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+unsigned highest_descriptor() {
+  rlimit limit{};
+  constexpr rlim_t kMaxDescriptors = 1U << 20;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMaxDescriptors;
+  return static_cast<unsigned>(std::min(limit.rlim_cur, kMaxDescriptors));
+}
+
+void close_all_but(std::span<const int> kept, unsigned highest) {
+  unsigned next = 0;
+  for (const int fd : kept) {
+    const auto number = static_cast<unsigned>(fd);
+    if (number > next) close_descriptors(next, number - 1, highest);
+    next = number + 1;
+  }
+  close_descriptors(next, ~0U, highest);
 }
 
 }  // namespace gantry::sys

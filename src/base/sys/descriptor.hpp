@@ -7,6 +7,7 @@
 #include "base/sys/unique_fd.hpp"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,5 +52,12 @@ Status write_all(int fd, std::string_view content, std::string_view shown);
 // Names without "." and "..", sorted; more than `limit` is Corrupt.
 Result<std::vector<std::string>> list_directory(UniqueFd directory, std::size_t limit,
                                                 std::string_view shown);
+
+// The highest number that a descriptor of this process can have.
+unsigned highest_descriptor();
+
+// Closes all descriptors but these, which are in ascending order. It makes system calls only, so
+// that it can be called after fork(). `highest` counts where the kernel has no close_range().
+void close_all_but(std::span<const int> kept, unsigned highest);
 
 }  // namespace gantry::sys

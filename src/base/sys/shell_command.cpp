@@ -12,24 +12,37 @@ namespace gantry::sys {
 namespace {
 
 // The commands of gantry that take --root. A test compares the list with the commands themselves.
-constexpr std::array kCommandsWithRoot{"agent",          "cdi generate",  "cdi list",
-                                       "cdi refresh",    "cdi validate",  "config check",
-                                       "config default", "config set",    "config show",
-                                       "doctor",         "explain",       "gpu reset",
-                                       "info",           "list",          "node down",
-                                       "node up",        "report",        "runtime configure",
-                                       "share create",   "share explain", "share ls",
-                                       "share rm",       "share run",     "share serve",
-                                       "share set",      "share top",     "share watch",
-                                       "sim create",     "sim inject",    "sim rm",
-                                       "sim run",        "sim state",     "sim use",
-                                       "topo",           "vfio bind",     "vfio list",
-                                       "vfio plan",      "vfio recover",  "vfio release",
-                                       "vfio restore",   "vfio status",   "vgpu apply",
-                                       "vgpu assert",    "vgpu create",   "vgpu list",
-                                       "vgpu remove",    "vgpu types",    "vm check",
-                                       "vm config",      "why container", "why image",
-                                       "why manifest",   "why pod"};
+constexpr std::array kCommandsWithRoot{"agent",          "cdi generate",
+                                       "cdi list",       "cdi refresh",
+                                       "cdi validate",   "config check",
+                                       "config default", "config set",
+                                       "config show",    "doctor",
+                                       "driver build",   "driver install",
+                                       "driver load",    "driver preflight",
+                                       "driver remove",  "driver status",
+                                       "driver upgrade", "driver verify",
+                                       "explain",        "gpu reset",
+                                       "info",           "list",
+                                       "node down",      "node up",
+                                       "report",         "runtime configure",
+                                       "share create",   "share explain",
+                                       "share ls",       "share rm",
+                                       "share run",      "share serve",
+                                       "share set",      "share top",
+                                       "share watch",    "sim create",
+                                       "sim inject",     "sim rm",
+                                       "sim run",        "sim state",
+                                       "sim use",        "topo",
+                                       "vfio bind",      "vfio list",
+                                       "vfio plan",      "vfio recover",
+                                       "vfio release",   "vfio restore",
+                                       "vfio status",    "vgpu apply",
+                                       "vgpu assert",    "vgpu create",
+                                       "vgpu list",      "vgpu remove",
+                                       "vgpu types",     "vm check",
+                                       "vm config",      "why container",
+                                       "why image",      "why manifest",
+                                       "why pod"};
 
 constexpr std::string_view kProgram = "gantry ";
 
@@ -53,8 +66,10 @@ bool begins_word(std::string_view text, std::size_t at) {
   return at == 0 || contains("/ `'\"(:;|&\n", text.substr(at - 1, 1));
 }
 
+// --host-root is the name that the driver's commands also have for it.
 bool names_root(std::string_view command) {
-  return contains(command.substr(0, command.find_first_of("`;|&#\n")), "--root");
+  const auto words = command.substr(0, command.find_first_of("`;|&#\n"));
+  return contains(words, "--root") || contains(words, "--host-root");
 }
 
 // Returns true if all the remedy does is to call gantry or kubectl, which know the machine.

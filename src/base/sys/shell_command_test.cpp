@@ -21,13 +21,15 @@ TEST(WithRoot, EveryCommandOfGantryGetsTheRoot) {
             "run `gantry doctor --root /m`, then `sudo gantry cdi refresh --root /m --take-over`");
   EXPECT_EQ(with_root("gantry doctor --fix=a && gantry info", "/a b"),
             "gantry doctor --root '/a b' --fix=a && gantry info --root '/a b'");
+  EXPECT_EQ(with_root("sudo gantry driver build --kernel 6.1.0", "/m"),
+            "sudo gantry driver build --root /m --kernel 6.1.0");
 }
 
 TEST(WithRoot, OtherWordsStay) {
   for (const auto* text :
        {"another gantry is configuring an engine", "gantry inspect", "gantry share --help",
-        "gantry sim list", "gantry doctor --root /x --fix", "mygantry info",
-        "gantry information"}) {
+        "gantry sim list", "gantry doctor --root /x --fix",
+        "gantry driver install --host-root /host", "mygantry info", "gantry information"}) {
     EXPECT_EQ(with_root(text, "/m"), text);
   }
   EXPECT_EQ(with_root("run `gantry doctor`", "/"), "run `gantry doctor`");

@@ -8,6 +8,24 @@
 #include <cerrno>
 
 namespace gantry::sys {
+namespace {
+
+Error asked_to_stop() {
+  return {Errc::Timeout, "asked to stop"};
+}
+
+Error no_answer_in_time() {
+  return {Errc::Timeout, "no answer in time"};
+}
+
+// Without waiting: a peer that sends without a pause never makes us wait.
+Status check_not_over(const WaitLimit& patience) {
+  if (patience.cancel >= 0 && is_readable(patience.cancel)) return asked_to_stop();
+  if (Clock::now() >= patience.deadline) return no_answer_in_time();
+  return {};
+}
+
+}  // namespace
 
 Status wait_for(int fd, short events, const WaitLimit& patience) {
   while (true) {
@@ -17,9 +35,9 @@ Status wait_for(int fd, short events, const WaitLimit& patience) {
                                   {.fd = patience.cancel, .events = POLLIN, .revents = 0}}};
     const int ready = ::poll(polled.data(), polled.size(),
                              static_cast<int>(std::clamp<long long>(left, 0, 1 << 30)));
-    if (ready > 0 && polled[1].revents != 0) return Error(Errc::Timeout, "asked to stop");
+    if (ready > 0 && polled[1].revents != 0) return asked_to_stop();
     if (ready > 0) return {};
-    if (ready == 0 && left <= 0) return Error(Errc::Timeout, "no answer in time");
+    if (ready == 0 && left <= 0) return no_answer_in_time();
     if (ready < 0 && errno != EINTR) return Error::sys(errno, "poll");
   }
 }
@@ -59,6 +77,7 @@ Status send_all(int fd, std::string_view bytes, const WaitLimit& patience) {
 
 Result<std::size_t> receive(int fd, std::span<char> buffer, const WaitLimit& patience) {
   while (true) {
+    GANTRY_CHECK(check_not_over(patience));
     const auto got = ::recv(fd, buffer.data(), buffer.size(), 0);
     if (got >= 0) return static_cast<std::size_t>(got);
     if (errno == EAGAIN) {

@@ -30,7 +30,7 @@ Result<UniqueFd> connect_stream(const sockaddr* address, socklen_t size, const W
 
 Status send_all(int fd, std::string_view bytes, const WaitLimit& patience);
 
-// At least one byte; 0 when the peer closed.
+// At least one byte; 0 when the peer closed. The deadline ends it also if the peer always has more.
 Result<std::size_t> receive(int fd, std::span<char> buffer, const WaitLimit& patience);
 
 }  // namespace gantry::sys

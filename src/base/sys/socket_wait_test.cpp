@@ -47,6 +47,21 @@ TEST(SocketWait, EndsAtTheDeadline) {
   EXPECT_GE(Clock::now() - begin, 20ms);
 }
 
+TEST(SocketWait, APeerThatAlwaysHasMoreIsLeftAtTheDeadline) {
+  const auto pair = connected();
+  ASSERT_TRUE(send_all(pair.theirs.get(), "abc", {.deadline = Clock::now() + 30s}).ok());
+  std::array<char, 1> buffer{};
+  const auto late = receive(pair.ours.get(), buffer, {.deadline = Clock::now()});
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.error().code(), Errc::Timeout);
+  StopSignal stop;
+  stop.raise();
+  const auto stopped =
+      receive(pair.ours.get(), buffer, {.deadline = Clock::now() + 30s, .cancel = stop.fd()});
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_THAT(stopped.error().text(), HasSubstr("asked to stop"));
+}
+
 TEST(SocketWait, SendingToAPeerThatDoesNotReadEndsAtTheDeadline) {
   const auto pair = connected();
   const auto sent = send_all(pair.ours.get(), std::string(std::size_t{8} << 20, 'x'),

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/sys/spawn.hpp"
 
+#include "base/sys/unique_fd.hpp"
+
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -49,14 +52,18 @@ class SpawnSettings {
 
 }  // namespace
 
-Result<pid_t> spawn(const std::vector<std::string>& argv, int descriptor) {
+Result<pid_t> spawn(const std::vector<std::string>& argv, int descriptor, int program) {
   std::vector<char*> words;
   words.reserve(argv.size() + 1);
   for (const auto& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
+  // The child gets its descriptor 3 first, so the program must have another number.
+  const UniqueFd file(program < 0 ? -1 : ::fcntl(program, F_DUPFD_CLOEXEC, kSpawnedDescriptor + 1));
+  if (program >= 0 && !file.valid()) return Error::sys(errno, "fcntl");
+  const auto path = program < 0 ? argv[0] : fmt::format("/proc/self/fd/{}", file.get());
   const SpawnSettings settings(descriptor);
   pid_t pid = -1;
-  const int failed = ::posix_spawn(&pid, words[0], settings.actions(), settings.attributes(),
+  const int failed = ::posix_spawn(&pid, path.c_str(), settings.actions(), settings.attributes(),
                                    words.data(), environ);
   if (failed != 0) return Error::sys(failed, fmt::format("starting {}", argv[0]));
   return pid;

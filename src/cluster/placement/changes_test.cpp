@@ -257,7 +257,7 @@ TEST(Hostile, NumbersNeitherWrapNorFit) {
                                            {.uuid = {"?"}, .mib = kHugeMib}}}};
   for (int i = 0; i < 100; ++i) cluster.set_pod(pod(fmt::format("w{}", i), 1), "n", &wild);
   auto first = pod("a", 1);
-  first.affinity.uuids = {"GPU-n-0"};
+  first.affinity.uuids = {{"GPU-n-0"}};
   EXPECT_EQ(cluster.fit(first, "n").refusal, Refusal::Memory);
   EXPECT_TRUE(cluster.check());
   for (int i = 0; i < 100; ++i) cluster.remove_pod(fmt::format("w{}", i));

@@ -104,12 +104,12 @@ TEST(Choose, ModelsAndUuidsAsWished) {
   EXPECT_THAT(indexes(cluster.reserve(typed, "n")), ElementsAre(1));
   auto not_typed = pod("b", 10);
   not_typed.affinity.excluded_types = {"A100"};
-  not_typed.affinity.excluded_uuids = {"GPU-n-0"};
+  not_typed.affinity.excluded_uuids = {{"GPU-n-0"}};
   EXPECT_THAT(indexes(cluster.reserve(not_typed, "n")), ElementsAre(2));
   auto named = pod("c", 10);
-  named.affinity.uuids = {"GPU-n-0"};
+  named.affinity.uuids = {{"GPU-n-0"}};
   EXPECT_THAT(indexes(cluster.reserve(named, "n")), ElementsAre(0));
-  named.affinity.uuids = {"GPU-elsewhere"};
+  named.affinity.uuids = {{"GPU-elsewhere"}};
   EXPECT_EQ(cluster.fit(named, "n").refusal, Refusal::NoMatch);
 }
 

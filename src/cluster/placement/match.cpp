@@ -22,15 +22,15 @@ bool any_part(std::string_view text, const std::vector<std::string>& parts) {
                      [&](const std::string& part) { return has_part(text, part); });
 }
 
-bool one_of(std::string_view text, const std::vector<std::string>& list) {
-  return std::find(list.begin(), list.end(), text) != list.end();
+bool is_among(const std::vector<model::GpuUuid>& list, const model::GpuUuid& uuid) {
+  return std::find(list.begin(), list.end(), uuid) != list.end();
 }
 
 bool matches(const podspec::CardInfo& card, const podspec::Affinity& affinity) {
   if (!affinity.types.empty() && !any_part(card.model, affinity.types)) return false;
   if (any_part(card.model, affinity.excluded_types)) return false;
-  if (!affinity.uuids.empty() && !one_of(card.uuid.text, affinity.uuids)) return false;
-  return !one_of(card.uuid.text, affinity.excluded_uuids);
+  if (!affinity.uuids.empty() && !is_among(affinity.uuids, card.uuid)) return false;
+  return !is_among(affinity.excluded_uuids, card.uuid);
 }
 
 }  // namespace

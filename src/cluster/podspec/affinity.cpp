@@ -156,12 +156,14 @@ Result<Affinity> parse_affinity(const json::Value& pod) {
   Affinity affinity;
   GANTRY_TRY(affinity.types, list(pod, "nvidia.com/use-gputype"));
   GANTRY_TRY(affinity.excluded_types, list(pod, "nvidia.com/nouse-gputype"));
-  GANTRY_TRY(affinity.uuids, list(pod, "nvidia.com/use-gpuuuid"));
-  GANTRY_TRY(affinity.excluded_uuids, list(pod, "nvidia.com/nouse-gpuuuid"));
+  GANTRY_TRY(const auto uuids, list(pod, "nvidia.com/use-gpuuuid"));
+  GANTRY_TRY(const auto excluded_uuids, list(pod, "nvidia.com/nouse-gpuuuid"));
   GANTRY_CHECK(check_lists(affinity.types, affinity.excluded_types, "nvidia.com/use-gputype",
                            "nvidia.com/nouse-gputype"));
-  GANTRY_CHECK(check_lists(affinity.uuids, affinity.excluded_uuids, "nvidia.com/use-gpuuuid",
-                           "nvidia.com/nouse-gpuuuid"));
+  GANTRY_CHECK(
+      check_lists(uuids, excluded_uuids, "nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid"));
+  affinity.uuids = model::to_uuids(uuids);
+  affinity.excluded_uuids = model::to_uuids(excluded_uuids);
   GANTRY_CHECK(read_order(pod, kNodes, affinity.nodes));
   GANTRY_CHECK(read_order(pod, kGpusOrder, affinity.gpus));
   GANTRY_CHECK(read_near(pod, affinity));

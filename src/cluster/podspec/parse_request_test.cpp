@@ -227,7 +227,7 @@ TEST(Ask, ReadsWishes) {
   ASSERT_TRUE(asked.ok()) << asked.error().text();
   const auto& affinity = (*asked)->affinity;
   EXPECT_EQ(affinity.types, (std::vector<std::string>{"H200", "A100"}));
-  EXPECT_EQ(affinity.excluded_uuids, (std::vector<std::string>{"GPU-1"}));
+  EXPECT_EQ(affinity.excluded_uuids, (std::vector<model::GpuUuid>{{"GPU-1"}}));
   EXPECT_EQ(affinity.topology, TopologyPolicy::Numa);
   EXPECT_EQ(affinity.nodes, PlacementPolicy::Spread);
   EXPECT_EQ(affinity.gpus, PlacementPolicy::Pack);

@@ -8,6 +8,7 @@
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
 #include "gpu/model/container_phase.hpp"
+#include "gpu/model/gpu_uuid.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -64,8 +65,8 @@ enum class TopologyPolicy : std::uint8_t { Any, Numa, Links };
 struct Affinity {
   std::vector<std::string> types;  // substrings of the model, ignoring case; one must match
   std::vector<std::string> excluded_types;
-  std::vector<std::string> uuids;
-  std::vector<std::string> excluded_uuids;
+  std::vector<model::GpuUuid> uuids;
+  std::vector<model::GpuUuid> excluded_uuids;
   std::optional<PlacementPolicy> nodes;  // nullopt: the scheduler's default
   std::optional<PlacementPolicy> gpus;
   TopologyPolicy topology = TopologyPolicy::Any;

@@ -58,7 +58,8 @@ bool read_names(JsonCursor& scan, ExtenderArgs& args, std::vector<std::string_vi
 }
 
 // metadata.name of an object; "" if it has none, which is not a valid node name.
-bool name_of(std::string_view object, std::deque<std::string>& unescaped, std::string_view& name) {
+bool read_metadata_name(std::string_view object, std::deque<std::string>& unescaped,
+                        std::string_view& name) {
   JsonCursor scan(object);
   return scan.members([&](std::string_view key) {
     if (key != "metadata") return scan.skip().has_value();
@@ -79,7 +80,7 @@ bool read_nodes(JsonCursor& scan, ExtenderArgs& args, std::vector<std::string_vi
     return scan.elements([&] {
       const auto item = scan.skip();
       std::string_view name;
-      if (!item || !name_of(*item, args.unescaped, name)) return false;
+      if (!item || !read_metadata_name(*item, args.unescaped, name)) return false;
       args.items.push_back(*item);
       names.push_back(name);
       return true;

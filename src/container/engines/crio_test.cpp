@@ -271,6 +271,25 @@ TEST_F(CrioCheck, AnotherProgramOrDefaultIsAFailure) {
   EXPECT_THAT(result.text, HasSubstr("the default runtime runc"));
 }
 
+// CRI-O comments what equals its own defaults.
+TEST_F(CrioCheck, ADefaultThatIsCriosOwnIsShownAsAComment) {
+  const auto as_default = plan({.runtime_name = "crun", .set_as_default = true});
+  const auto answer = [&](std::string_view default_line) {
+    auto text = fmt::format(fmt::runtime(kShown), default_line, ours_);
+    text += "[crio.runtime.runtimes.crun]\nruntime_path = \"" + ours_ + "\"\n";
+    text.replace(text.find("[crio.runtime.runtimes.crun]"), 28, "[crio.runtime.runtimes.old]");
+    return [text](const auto&) { return Result(text); };
+  };
+  auto result = check(as_default, answer("# default_runtime is the _name_ of the OCI runtime.\n"
+                                         "# default_runtime = \"crun\""));
+  EXPECT_EQ(result.verdict, Verdict::Passed) << result.text;
+  result = check(as_default, answer("# default_runtime = \"runc\""));
+  EXPECT_EQ(result.verdict, Verdict::Failed);
+  EXPECT_THAT(result.text, HasSubstr("the default runtime runc"));
+  result = check(as_default, answer("default_runtime = \"nvidia\"\n# default_runtime = \"crun\""));
+  EXPECT_EQ(result.verdict, Verdict::Failed) << "what is in force is not a comment";
+}
+
 TEST_F(CrioCheck, ADefaultRuntimeWithoutAProgramIsAFailure) {
   const auto made = plan({.runtime_path = "/opt/none", .set_as_default = true});
   const auto result = check(made, shows(chosen_, "/opt/none"));

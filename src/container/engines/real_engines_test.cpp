@@ -115,5 +115,38 @@ TEST(EngineCheck, SaysWhatTheEngineSaid) {
   EXPECT_THAT(gone.text, HasSubstr("no longer has its default runtime runc"));
 }
 
+ConfigCheck answered(Engine engine, const Result<std::string>& answer) {
+  const ChangePlan plan{.engine = engine,
+                        .expectation = {"nvidia", "/opt/ncr", false},
+                        .config = "/etc/engine/config",
+                        .program = "engine"};
+  return check(plan, [&](const auto&) { return answer; });
+}
+
+TEST(EngineCheck, ADockerThatIsTooOldIsNotAsked) {
+  const auto old = answered(Engine::Docker, Error(Errc::Invalid, "unknown flag: --validate"));
+  EXPECT_EQ(old.verdict, ConfigCheck::Verdict::NotAsked);
+  EXPECT_EQ(old.text, "this dockerd cannot check a configuration (23 and later can)");
+  const auto refused = answered(Engine::Docker, Error(Errc::Invalid, "invalid character '}'"));
+  EXPECT_EQ(refused.verdict, ConfigCheck::Verdict::Failed);
+  EXPECT_EQ(refused.text, "invalid character '}'");
+}
+
+TEST(EngineCheck, AProgramThatIsNotInstalledIsNotAsked) {
+  for (const auto engine : {Engine::Docker, Engine::Containerd, Engine::Crio}) {
+    const auto result = answered(engine, Error(Errc::NotFound, "no such program"));
+    EXPECT_EQ(result.verdict, ConfigCheck::Verdict::NotAsked) << to_string(engine);
+    EXPECT_EQ(result.text, "engine is not installed here");
+  }
+}
+
+TEST(EngineCheck, AContainerdThatPrintsNonsenseIsNotAVerdict) {
+  for (const auto* text : {"<html>502 Bad Gateway</html>\n", "[plugins\n", "\x7f\x45LF"}) {
+    const auto result = answered(Engine::Containerd, std::string(text));
+    EXPECT_EQ(result.verdict, ConfigCheck::Verdict::NotAsked) << text;
+    EXPECT_EQ(result.text, "containerd config dump did not print TOML");
+  }
+}
+
 }  // namespace
 }  // namespace gantry::engines

@@ -123,7 +123,7 @@ std::string to_json(const model::Grant& grant) {
   json::Writer out(json::Layout::Spaced);
   out.object([&] {
     out.member("version", 1);
-    out.array("devices", grant.devices);
+    out.array("devices", model::to_texts(grant.devices));
     out.member("namespace", grant.pod.name_space);
     out.member("pod", grant.pod.name);
     out.object("resources", [&] {
@@ -137,7 +137,7 @@ std::string to_json(const model::Grant& grant) {
 Result<model::Grant> parse(std::string_view text) {
   GANTRY_TRY(const auto document, json::Document::parse(std::string(text)).in("grant"));
   if (!is_list_of_texts(document["devices"])) return corrupt("`devices` is not a list of strings");
-  model::Grant grant{.devices = document["devices"].strings(),
+  model::Grant grant{.devices = model::to_uuids(document["devices"].strings()),
                      .pod = {.name_space = document["namespace"].string().value_or(""),
                              .name = document["pod"].string().value_or("")}};
   if (document["share"]) {

@@ -18,7 +18,7 @@ using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
 model::Grant train_grant(std::string uid = "uid-1") {
-  return {.devices = {"GPU-a", "MIG-b"},
+  return {.devices = {{"GPU-a"}, {"MIG-b"}},
           .pod = {.uid = std::move(uid), .name_space = "default", .name = "train"},
           .resources = {{"nvidia.com/gpu", {"GPU-a"}}, {"nvidia.com/mig-1g.18gb", {"MIG-b"}}}};
 }
@@ -136,7 +136,8 @@ TEST(Grants, HaveNamesThatLeadNowhereElse) {
 }
 
 TEST(Grants, AreReadStrictly) {
-  EXPECT_THAT(parse(R"({"devices": ["GPU-a"], "more": 1})")->devices, ElementsAre("GPU-a"));
+  EXPECT_THAT(parse(R"({"devices": ["GPU-a"], "more": 1})")->devices,
+              ElementsAre(model::GpuUuid{"GPU-a"}));
   for (const auto* text : {"", "[]", "{}", R"({"devices": "GPU-a"})", R"({"devices": [1]})",
                            R"({"devices": ["GPU-a")"}) {
     EXPECT_FALSE(parse(text).ok()) << text;

@@ -56,7 +56,7 @@ bool has_checksum(std::string_view block) {
   return number(raw(block, kChecksum)) == sum;
 }
 
-MemberKind kind_of(char type) {
+MemberKind member_kind(char type) {
   switch (type) {
     case '0':
     case '\0':
@@ -180,7 +180,7 @@ Status TarReader::skip_sparse_map(const Block& block) {
 Result<TarMember> TarReader::member_of(const Block& block, std::uint64_t size,
                                        Overrides overrides) {
   const std::string_view header(block.data(), block.size());
-  TarMember member{.kind = kind_of(block[kType.at])};
+  TarMember member{.kind = member_kind(block[kType.at])};
   member.name = std::string(text(header, kName));
   // Only POSIX's form has the prefix; GNU tar's has other fields there.
   const auto prefix = text(header, kPrefix);

@@ -34,13 +34,17 @@ std::string named_like(const std::string& entry, const std::string& uuid) {
   return fmt::format("{}={}", kGpuKind, uuid);
 }
 
+bool is_granted(const Grant& grant, const std::string& id) {
+  return among(grant.devices, model::GpuUuid{id});
+}
+
 // The granted device that an entry names; "" if it names another device or none.
 std::string granted_device(const Grant& grant, const std::string& entry,
                            const RequestLookups& lookups) {
   if (is_own_slot(grant, entry)) return entry;
   auto id = is_qualified(entry) ? std::string(split_qualified_name(entry).name) : entry;
-  if (!among(grant.devices, id)) id = lookups.uuid ? lookups.uuid(id) : std::string();
-  return among(grant.devices, id) ? named_like(entry, id) : std::string();
+  if (!is_granted(grant, id)) id = lookups.uuid ? lookups.uuid(id) : std::string();
+  return is_granted(grant, id) ? named_like(entry, id) : std::string();
 }
 
 void keep_granted(DeviceRequest& asked, const Grant& grant, const RequestLookups& lookups,
@@ -50,7 +54,7 @@ void keep_granted(DeviceRequest& asked, const Grant& grant, const RequestLookups
   for (const auto& entry : asked.devices) {
     if (entry == "all" || (is_qualified(entry) && split_qualified_name(entry).name == "all")) {
       for (const auto& uuid : grant.devices) {
-        auto device = named_like(entry, uuid);
+        auto device = named_like(entry, uuid.text);
         if (!among(kept, device)) kept.push_back(std::move(device));
       }
       continue;

@@ -78,7 +78,7 @@ class KubernetesPolicy : public ::testing::Test {
   RequestLookups granting(const std::vector<std::string>& devices) const {
     return {.grant = [devices](const PodContainer& pod) -> Result<Grant> {
               if (pod.uid != "uid" || pod.container != "main") return Error(Errc::NotFound, "no");
-              return Grant{devices};
+              return Grant{.devices = model::to_uuids(devices)};
             },
             .uuid = [](std::string_view id) { return id == "1" ? "GPU-b" : ""; }};
   }

@@ -11,7 +11,7 @@ constexpr std::string_view kGpuKind = "nvidia.com/gpu";
 constexpr std::string_view kVisibleDevices = "NVIDIA_VISIBLE_DEVICES";
 constexpr std::string_view kVolumeMounts = "/var/run/nvidia-container-devices";
 
-bool among(const auto& names, std::string_view name) {
+bool among(const auto& names, const auto& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 

@@ -59,7 +59,7 @@ Status add_drm_nodes(const Inventory& machine, const model::Gpu& gpu, const Plan
   return {};
 }
 
-std::string name_of(const SelectedDevice& device) {
+std::string describe_device(const SelectedDevice& device) {
   if (device.mig == nullptr) return fmt::format("GPU {}", device.gpu->index);
   return fmt::format("MIG instance {}:{}", device.gpu->index, device.mig->index);
 }
@@ -144,11 +144,11 @@ Result<ContainerEdits> device_edits(const Inventory& machine, const SelectedDevi
   if (!gpu.minor) {
     return Error(Errc::NotFound,
                  fmt::format("{}: neither /proc/driver/nvidia nor NVML has its minor number",
-                             name_of(device)))
+                             describe_device(device)))
         .advise("run `gantry doctor`");
   }
   GANTRY_CHECK(add_node(machine, fmt::format("/dev/nvidia{}", *gpu.minor),
-                        MissingNodePolicy::Refuse, name_of(device), options, edits));
+                        MissingNodePolicy::Refuse, describe_device(device), options, edits));
   if (device.mig != nullptr) {
     GANTRY_CHECK(add_capability_nodes(machine, *device.mig, device, options, edits));
     return edits;  // MIG instances have no graphics

@@ -33,7 +33,7 @@ constexpr std::array kModes{
     ModeRow{"imex", SpecKind::Imex},
 };
 
-std::string kind_of(const SpecOptions& options) {
+std::string cdi_kind(const SpecOptions& options) {
   std::string_view vendor = options.vendor;
   if (vendor.empty())
     vendor = options.kind == SpecKind::Management ? "management.nvidia.com" : "nvidia.com";
@@ -42,7 +42,7 @@ std::string kind_of(const SpecOptions& options) {
   return fmt::format("{}/{}", vendor, name);
 }
 
-std::string name_of(const plan::SelectedDevice& device, DeviceNameStrategy strategy) {
+std::string device_name(const plan::SelectedDevice& device, DeviceNameStrategy strategy) {
   const auto& [gpu, mig] = device;
   switch (strategy) {
     case DeviceNameStrategy::Uuid: return mig == nullptr ? gpu->uuid.text : mig->uuid.text;
@@ -62,7 +62,7 @@ class SpecBuilder {
  public:
   SpecBuilder(const Inventory& machine, const SpecOptions& options)
       : machine_(machine), options_(options) {
-    made_.spec.kind = kind_of(options);
+    made_.spec.kind = cdi_kind(options);
   }
 
   Result<GeneratedSpec> write() {
@@ -112,7 +112,7 @@ class SpecBuilder {
     }
     for (const auto strategy : options_.names) {
       for (std::size_t i = 0; i < edits.size(); ++i)
-        add_device(name_of(selection.devices[i], strategy), edits[i]);
+        add_device(device_name(selection.devices[i], strategy), edits[i]);
     }
     if (options_.all_device) add_device("all", std::move(every));
     return {};
@@ -214,7 +214,7 @@ Result<DeviceNameStrategy> parse_name_strategy(std::string_view word) {
 }
 
 Result<GeneratedSpec> generate_spec(const Inventory& machine, const SpecOptions& options) {
-  GANTRY_CHECK(cdi::check_kind(kind_of(options)));
+  GANTRY_CHECK(cdi::check_kind(cdi_kind(options)));
   GANTRY_TRY(auto made, SpecBuilder(machine, options).write());
   if (options.target_version.empty()) {
     // An engine that does not know the version finds no devices and reports only that.

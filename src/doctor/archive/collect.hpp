@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/sys/host.hpp"
-#include "doctor/archive/tar.hpp"
+#include "base/tar/tar.hpp"
 
 #include <string>
 #include <vector>
@@ -12,9 +12,9 @@
 namespace gantry::doctor {
 
 struct CollectedFiles {
-  std::vector<ArchiveFile> files;  // the names are the paths on the machine
-  std::vector<std::string> notes;  // what was left out and why, one line each
-  bool denied = false;             // some file may be read by root only
+  std::vector<tar::ArchiveFile> files;  // the names are the paths on the machine
+  std::vector<std::string> notes;       // what was left out and why, one line each
+  bool denied = false;                  // some file may be read by root only
 };
 
 // At most kMostFiles files and kMaxArchiveBytes bytes; only the end of a file that is too long.

@@ -4,6 +4,7 @@
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/fix_steps.hpp"
 #include "doctor/engine/tally.hpp"
+#include "install/preflight/remedies.hpp"
 
 #include <fmt/format.h>
 
@@ -89,8 +90,7 @@ Finding judge_foreign(const Facts& f) {
   std::sort(tally.keys.begin(), tally.keys.end());
   tally.keys.erase(std::unique(tally.keys.begin(), tally.keys.end()), tally.keys.end());
   return fail(fmt::format("held by another driver: {}", tally.who()), tally.bad)
-      .advise(fmt::format(
-          "{} && (sudo update-initramfs -u || sudo dracut -f) && sudo reboot",
+      .advise(preflight::then_reboot(
           tally.command("echo blacklist @ | sudo tee /etc/modprobe.d/nvidia-no-@.conf")));
 }
 
@@ -229,9 +229,7 @@ constexpr Check kBindingChecks[] = {
      .reads = "/sys/bus/pci/devices/*/driver, /sys/module/nouveau",
      .cause = "The open nouveau driver was loaded at boot, usually from the initramfs; the NVIDIA "
               "module then cannot take the GPU.",
-     .remedy = "printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee "
-               "/etc/modprobe.d/nvidia-no-nouveau.conf && (sudo update-initramfs -u || sudo dracut "
-               "-f) && sudo reboot",
+     .remedy = preflight::kForbidNouveau,
      .judge = judge_nouveau,
      .fix = fix_nouveau,
      .afterwards = "if a GPU is still held: reboot"},

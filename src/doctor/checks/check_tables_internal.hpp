@@ -7,6 +7,7 @@
 
 #include <array>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace gantry::doctor {
@@ -15,6 +16,8 @@ inline constexpr std::string_view kToolkitConfig = "/etc/nvidia-container-runtim
 
 // The fix for an engine whose nvidia runtime is missing.
 Steps install_toolkit(const Facts& f);
+// The same as commands for a person; `engine` as --runtime names it.
+std::string install_toolkit_command(const Facts& f, std::string_view engine);
 
 // The vGPU host driver is loaded. It has NVML for its own tools, but neither CUDA nor nvidia_uvm:
 // their absence is no fault there.

@@ -244,6 +244,37 @@ TEST(KernelArguments, AreSetAsTheDistributionDoesIt) {
   EXPECT_THAT(patient.look(*check).remedy, HasSubstr("/&intel_iommu=on iommu=pt /"));
 }
 
+// A machine with CRI-O is seldom one with apt.
+TEST(MissingRuntimes, AreInstalledWithTheToolOfTheMachine) {
+  TestMachine patient;
+  patient.kubelet().tree.file("etc/crio/crio.conf",
+                              "[crio.runtime.runtimes.nvidia]\n"
+                              "runtime_path = \"/opt/ncr\"\n");
+  patient.tree.file("etc/docker/daemon.json", R"({"runtimes": {"nvidia": {"path": "/opt/ncr"}}})");
+  patient.tree.file("etc/containerd/config.toml",
+                    "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes."
+                    "nvidia.options]\nBinaryName = \"/opt/ncr\"\n");
+  const auto remedies = [&] {
+    return std::vector{patient.look(*find_check("crio.programs")).remedy,
+                       patient.look(*find_check("docker.runtime-path")).remedy,
+                       patient.look(*find_check("containerd.runtime-path")).remedy};
+  };
+  const auto all = [](const std::string& install) {
+    return ::testing::ElementsAre(install + "sudo gantry runtime configure --runtime=crio",
+                                  install + "sudo gantry runtime configure --runtime=docker",
+                                  install + "sudo gantry runtime configure --runtime=containerd");
+  };
+  EXPECT_THAT(remedies(), all("install the package gantry, then: "));
+  patient.tree.file("etc/os-release", "ID=\"sles\"\nID_LIKE=\"suse\"\n");
+  EXPECT_THAT(remedies(), all("sudo zypper install gantry && "));
+  patient.tree.file("etc/os-release", "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n");
+  EXPECT_THAT(remedies(), all("sudo dnf install gantry && "));
+  patient.tree.file("usr/bin/zypper");  // what is installed counts more than a name
+  EXPECT_THAT(remedies(), all("sudo zypper install gantry && "));
+  patient.tree.file("usr/bin/apt-get");
+  EXPECT_THAT(remedies(), all("sudo apt install gantry && "));
+}
+
 TEST(Mismatch, NeedsARebootWhereTheKernelCannotUnload) {
   TestMachine patient;
   patient.inventory.driver.library_version = "580.95.05";

@@ -76,8 +76,10 @@ Finding judge_containerd_runtime_path(const Facts& f) {
   const bool there = f.host().exists(c.nvidia_binary);
   const std::vector<Evidence> read{main_file(c, "BinaryName " + c.nvidia_binary),
                                    {c.nvidia_binary, there ? "present" : "(absent)"}};
-  if (!there)
-    return fail(fmt::format("containerd's nvidia runtime {} is missing", c.nvidia_binary), read);
+  if (!there) {
+    return fail(fmt::format("containerd's nvidia runtime {} is missing", c.nvidia_binary), read)
+        .advise(install_toolkit_command(f, "containerd"));
+  }
   return ok("containerd's nvidia runtime is installed", read);
 }
 
@@ -181,8 +183,8 @@ constexpr Check kCriChecks[] = {
      .title = "containerd's nvidia runtime is installed",
      .reads = "/etc/containerd/config.toml, BinaryName",
      .cause = "The toolkit was removed or moved: sandboxes fail to start.",
-     .remedy = "sudo apt install gantry && sudo gantry runtime configure "
-               "--runtime=containerd",
+     .remedy =
+         "install the package gantry, then: sudo gantry runtime configure --runtime=containerd",
      .judge = judge_containerd_runtime_path,
      .fix = install_toolkit,
      .by_hand = "no known package manager is installed here"},

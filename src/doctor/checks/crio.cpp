@@ -84,8 +84,10 @@ Finding judge_runtime_program(const Facts& f, const engines::CrioConfig& config,
   if (there) return ok("CRI-O's nvidia runtime is installed", read);
   if (config.default_runtime() == kRuntime)
     return fail(fmt::format("CRI-O will not start: its default runtime {} is missing", program),
-                read);
-  return fail(fmt::format("CRI-O ignores its nvidia runtime: {} is missing", program), read);
+                read)
+        .advise(install_toolkit_command(f, "crio"));
+  return fail(fmt::format("CRI-O ignores its nvidia runtime: {} is missing", program), read)
+      .advise(install_toolkit_command(f, "crio"));
 }
 
 Finding judge_programs(const Facts& f) {
@@ -100,7 +102,8 @@ Finding judge_programs(const Facts& f) {
   const auto hook = find_hook(f, config->hook_directories());
   if (hook && !f.host().exists(hook->program)) {
     return fail(fmt::format("CRI-O ignores the hook: {} is missing", hook->program),
-                {{hook->file, "hook.path"}, {hook->program, "(absent)"}});
+                {{hook->file, "hook.path"}, {hook->program, "(absent)"}})
+        .advise(install_toolkit_command(f, "crio"));
   }
   if (runtime == nullptr && !hook) return skip("CRI-O has neither the nvidia runtime nor the hook");
   return ok("CRI-O's nvidia runtime and hook have their programs",
@@ -146,7 +149,7 @@ constexpr Check kCrioChecks[] = {
      .cause =
          "The toolkit was removed or moved. CRI-O says so in its log only, and runs containers "
          "without the hook.",
-     .remedy = "sudo apt install gantry && sudo gantry runtime configure --runtime=crio",
+     .remedy = "install the package gantry, then: sudo gantry runtime configure --runtime=crio",
      .judge = judge_programs,
      .fix = install_toolkit,
      .by_hand = "no known package manager is installed here"},

@@ -61,7 +61,10 @@ Finding judge_docker_runtime_path(const Facts& f) {
   const bool there = path.starts_with('/') ? f.host().exists(path) : f.installed(path);
   const std::vector<Evidence> read{{std::string(kDockerConfig), "runtimes.nvidia.path " + path},
                                    {path, there ? "present" : "(absent)"}};
-  if (!there) return fail(fmt::format("Docker's nvidia runtime {} is not installed", path), read);
+  if (!there) {
+    return fail(fmt::format("Docker's nvidia runtime {} is not installed", path), read)
+        .advise(install_toolkit_command(f, "docker"));
+  }
   return ok("Docker's nvidia runtime is installed", read);
 }
 
@@ -134,8 +137,7 @@ constexpr Check kDockerChecks[] = {
      .title = "Docker's nvidia runtime is installed",
      .reads = "/etc/docker/daemon.json, the path in it",
      .cause = "The toolkit was removed or moved; every container with that runtime fails to start.",
-     .remedy = "sudo apt install gantry && sudo gantry runtime configure "
-               "--runtime=docker",
+     .remedy = "install the package gantry, then: sudo gantry runtime configure --runtime=docker",
      .judge = judge_docker_runtime_path,
      .fix = install_toolkit,
      .by_hand = "no known package manager is installed here",

@@ -83,9 +83,9 @@ std::vector<std::string> files_of(const std::string& root) {
   return files;
 }
 
-class Hostile : public ::testing::TestWithParam<Damage> {};
+class HostileFiles : public ::testing::TestWithParam<Damage> {};
 
-TEST_P(Hostile, FilesAreAnsweredByEveryCheck) {
+TEST_P(HostileFiles, AreAnsweredByEveryCheck) {
   TestMachine whole;
   write_test_files(whole);
   const auto host = whole.host();
@@ -103,11 +103,12 @@ TEST_P(Hostile, FilesAreAnsweredByEveryCheck) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Damages, Hostile, ::testing::ValuesIn(kDamages), [](const auto& damage) {
-  std::string name = damage.param.name;
-  std::replace(name.begin(), name.end(), ' ', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Damages, HostileFiles, ::testing::ValuesIn(kDamages),
+                         [](const auto& damage) {
+                           std::string name = damage.param.name;
+                           std::replace(name.begin(), name.end(), ' ', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace gantry::doctor

@@ -2,9 +2,11 @@
 // The installed driver: can the module be loaded, now and after the next boot?
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
-#include "doctor/checks/module_file.hpp"
 #include "doctor/engine/fix_steps.hpp"
 #include "doctor/engine/tally.hpp"
+#include "install/kernel_module/module_file.hpp"
+#include "install/preflight/modprobe_config.hpp"
+#include "install/preflight/remedies.hpp"
 
 #include <fmt/format.h>
 
@@ -13,6 +15,11 @@
 
 namespace gantry::doctor {
 namespace {
+
+using kernel_module::find_module_file;
+using kernel_module::module_is_signed;
+using kernel_module::newer_release;
+using kernel_module::parse_option_number;
 
 Finding judge_kernel(const Facts& f) {
   const auto release = f.kernel_release();
@@ -119,17 +126,8 @@ Finding judge_secure_boot(const Facts& f) {
   return ok(rule + " and the module is signed", read);
 }
 
-// "blacklist nvidia", "install nvidia /bin/false", "alias nvidia off"
 bool blocks_nvidia(std::string_view line) {
-  std::vector<std::string_view> words;
-  for (auto word : split(line, ' ')) {
-    if (!word.empty()) words.push_back(word);
-  }
-  if (words.size() < 2 || words[1] != "nvidia") return false;
-  if (words[0] == "blacklist") return true;
-  if (words.size() < 3) return false;
-  if (words[0] == "install") return words[2] == "/bin/false" || words[2] == "/bin/true";
-  return words[0] == "alias" && words[2] == "off";
+  return preflight::forbids_module(line, "nvidia");
 }
 
 Finding judge_blacklist(const Facts& f) {
@@ -240,9 +238,7 @@ constexpr Check kInstallChecks[] = {
      .cause =
          "The firmware accepts signed modules only, and this one is not signed with an enrolled "
          "key: \"Key was rejected by service\" or \"Required key not available\".",
-     .remedy =
-         "sudo mokutil --import /var/lib/shim-signed/mok/MOK.der && sudo reboot  # confirm at "
-         "the console; or install the distribution's signed modules (linux-modules-nvidia-*)",
+     .remedy = preflight::kEnrolKey,
      .judge = judge_secure_boot},
     {.id = "module.blacklist",
      .reference = "H10",

@@ -2,10 +2,10 @@
 // The driver's kernel modules that are loaded now.
 #include "base/core/text.hpp"
 #include "doctor/checks/all_checks.hpp"
-#include "doctor/checks/architecture.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/fix_steps.hpp"
 #include "doctor/engine/tally.hpp"
+#include "install/preflight/driver_branches.hpp"
 
 #include <fmt/format.h>
 
@@ -102,11 +102,18 @@ Steps fix_uvm(const Facts&) {
   return {LoadModule{"nvidia-uvm"}};
 }
 
+// The name that NVML gives, or the one that goes with the device id.
 std::string architecture_of(const Facts& f, const model::PciFunction& function) {
   for (const auto& gpu : f.inventory().gpus) {
     if (gpu.pci == function.address && !gpu.architecture.empty()) return gpu.architecture;
   }
-  return std::string(architecture_of_device(function.device));
+  return std::string(preflight::to_string(preflight::architecture_of_device(function.device)));
+}
+
+bool is_wrong_flavour(preflight::Architecture architecture, bool open) {
+  if (architecture == preflight::Architecture::Unknown) return false;
+  const auto branches = preflight::branches_of(architecture);
+  return open ? branches.first_open == 0 : branches.needs_open;
 }
 
 Finding judge_flavour(const Facts& f) {
@@ -116,8 +123,7 @@ Finding judge_flavour(const Facts& f) {
   Tally tally;
   for (const auto& gpu : f.gpu_functions()) {
     const auto name = architecture_of(f, gpu);
-    const auto support = module_support(name);
-    const bool wrong = support == (open ? ModuleSupport::ProprietaryOnly : ModuleSupport::OpenOnly);
+    const bool wrong = is_wrong_flavour(preflight::architecture_by_name(name), open);
     Evidence read{pci_path(gpu.address), fmt::format("10de:{:04x} {}", gpu.device, name)};
     if (wrong) {
       tally.found(fmt::format("{} ({})", gpu.address.sysfs(), name), std::move(read));

@@ -5,6 +5,7 @@
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/run_checks.hpp"
 #include "doctor/engine/tally.hpp"
+#include "sharing/policy/paths.hpp"
 
 #include <fmt/format.h>
 
@@ -13,17 +14,14 @@
 namespace gantry::doctor {
 namespace {
 
-constexpr std::string_view kShares = "/run/gantry/shares";
-constexpr std::string_view kShareDaemonSocket = "/run/gantry/keeper.sock";
-constexpr std::string_view kCopies = "/var/lib/gantry/fence";  // copied by an agent in a pod
-constexpr std::size_t kFewVersions = 2;                        // the agent's, and the one before
+constexpr std::size_t kFewVersions = 2;  // the agent's, and the one before
 constexpr std::int64_t kRecentSeconds = 3600;
 
 // A Skip if the shares cannot be checked; nullopt if they can.
 std::optional<Finding> nothing_to_say(const Facts& f) {
   const auto* view = f.shares();
   if (view == nullptr) return skip("the share daemon was not asked");
-  if (view->only_root) return skip_needs_root(kShares);
+  if (view->only_root) return skip_needs_root(policy::kSharesDirectory);
   if (view->names.empty() && view->unreadable.empty()) return skip("there are no shares here");
   return std::nullopt;
 }
@@ -33,10 +31,11 @@ Finding judge_daemon(const Facts& f) {
   const auto& view = *f.shares();
   const auto records = join_names(view.names);
   std::vector<Evidence> read;
-  if (!view.names.empty()) read.push_back({std::string(kShares), records});
-  for (const auto& problem : view.unreadable) read.push_back({std::string(kShares), problem});
+  if (!view.names.empty()) read.push_back({std::string(policy::kSharesDirectory), records});
+  for (const auto& problem : view.unreadable)
+    read.push_back({std::string(policy::kSharesDirectory), problem});
   if (!view.no_answer_reason.empty()) {
-    read.push_back({std::string(kShareDaemonSocket), view.no_answer_reason});
+    read.push_back({std::string(policy::kControlSocket), view.no_answer_reason});
     if (view.hung_pid != 0)
       return fail(fmt::format("the share daemon hangs, and there are shares: {}", records), read)
           .because(
@@ -55,8 +54,9 @@ Finding judge_daemon(const Facts& f) {
   if (!view.unreadable.empty())
     return warn("a share's record cannot be read: the share daemon ignores that share", read)
         .because("The file was edited, or another version of Gantry wrote it.")
-        .advise(fmt::format(
-            "sudo less {}/*/share.json  # then create it again: gantry share create", kShares));
+        .advise(
+            fmt::format("sudo less {}/*/share.json  # then create it again: gantry share create",
+                        policy::kSharesDirectory));
   return ok(fmt::format("the share daemon answers for {}", records), read);
 }
 
@@ -127,12 +127,12 @@ Finding judge_libraries(const Facts& f) {
 // Gantry does not remove older copies: a stopped container from before an upgrade needs its copy to
 // start again, and only its engine's records contain that path.
 Finding judge_copies(const Facts& f) {
-  const auto names = f.host().list(kCopies);
+  const auto names = f.host().list(policy::kFenceCopies);
   if (!names.ok()) return skip("engines here use the installed fence, not copies of it");
   std::uint64_t bytes = 0;
   std::size_t versions = 0;
   for (const auto& digest : *names) {
-    const auto place = fmt::format("{}/{}", kCopies, digest);
+    const auto place = fmt::format("{}/{}", policy::kFenceCopies, digest);
     for (const auto& file : f.host().list(place).value_or({})) {
       const auto known = f.host().info(fmt::format("{}/{}", place, file));
       if (known.ok()) bytes += known->size;
@@ -142,7 +142,7 @@ Finding judge_copies(const Facts& f) {
   const auto all = fmt::format("{} of the fence, {} in all",
                                versions == 1 ? "one version" : fmt::format("{} versions", versions),
                                human_bytes(bytes));
-  const std::vector<Evidence> read{{std::string(kCopies), all}};
+  const std::vector<Evidence> read{{std::string(policy::kFenceCopies), all}};
   return versions <= kFewVersions ? ok(all, read) : info(all, read);
 }
 
@@ -194,7 +194,7 @@ constexpr Check kSharesChecks[] = {
      .area = Area::Runtime,
      .fix_class = FixClass::Never,
      .title = "the host has few versions of the fence",
-     .reads = kCopies,
+     .reads = policy::kFenceCopies,
      .cause =
          "Every version of the agent's image leaves a copy of the fence for containers that were "
          "created with it; a stopped container needs its copy to start again, so Gantry removes "

@@ -191,6 +191,13 @@ Steps install_toolkit(const Facts& f) {
   return install_package(f, "gantry");
 }
 
+std::string install_toolkit_command(const Facts& f, std::string_view engine) {
+  const auto install = install_command(f, "gantry");
+  return fmt::format("{}sudo gantry runtime configure --runtime={}",
+                     install.empty() ? "install the package gantry, then: " : install + " && ",
+                     engine);
+}
+
 std::span<const Check> toolkit_checks() {
   return kToolkitChecks;
 }

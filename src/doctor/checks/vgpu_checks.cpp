@@ -12,12 +12,16 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <map>
 
 namespace gantry::doctor {
 namespace {
 
 constexpr std::string_view kVgpuConfig = "/usr/share/nvidia/vgpu/vgpuConfig.xml";
 constexpr std::size_t kVgpuConfigLimit = std::size_t{64} << 20;
+constexpr std::string_view kDpkgStatus = "/var/lib/dpkg/status";
+constexpr std::size_t kDpkgStatusLimit = std::size_t{64} << 20;
 
 bool host_driver_loaded(const Facts& f) {
   return f.module_loaded("nvidia_vgpu_vfio");
@@ -27,40 +31,59 @@ Evidence host_module(const Facts& f) {
   return {"/sys/module/nvidia_vgpu_vfio", host_driver_loaded(f) ? "present" : "(absent)"};
 }
 
-// Debian's list of packages is text. Without it the driver came as a .run file or as an rpm, whose
-// database is not.
-std::string driver_package(const Facts& f) {
-  const auto status = f.host().read("/var/lib/dpkg/status");
-  if (!status.ok()) return "";
-  constexpr std::array<std::string_view, 5> kNames{"nvidia-vgpu", "nvidia-driver", "nvidia-open",
-                                                   "nvidia-headless", "nvidia-kernel"};
+struct DriverPackage {
+  std::string list;  // where the names of the installed packages are from; "" if there are none
+  std::string name;  // "" if the driver is not from a package
+};
+
+// Debian's list of packages is text; the one of rpm is a database.
+std::vector<std::string> dpkg_packages(std::string_view status) {
   constexpr std::string_view kPackage = "Package: ";
+  std::vector<std::string> names;
   std::string name;
-  std::string best;
-  std::size_t rank = kNames.size();
-  for (const auto line : lines(*status)) {
+  for (const auto line : lines(status)) {
     if (line.starts_with(kPackage)) name = line.substr(kPackage.size());
-    if (line != "Status: install ok installed") continue;
-    for (std::size_t i = 0; i < rank; ++i) {
-      if (!name.starts_with(kNames[i])) continue;
-      best = name;
-      rank = i;
+    if (line == "Status: install ok installed") names.push_back(name);
+  }
+  return names;
+}
+
+// The one that says most about the driver: "NVIDIA-vGPU-rhel-9.4", "nvidia-driver-550",
+// "kmod-nvidia-latest-dkms".
+std::string find_driver_package(const std::vector<std::string>& names) {
+  constexpr std::array<std::string_view, 8> kStarts{
+      "nvidia-vgpu",         "nvidia-driver", "nvidia-open",  "nvidia-headless",
+      "xorg-x11-drv-nvidia", "kmod-nvidia",   "akmod-nvidia", "nvidia-kernel"};
+  for (const auto start : kStarts) {
+    for (const auto& name : names) {
+      if (to_lower(name).starts_with(start)) return name;
     }
   }
-  return best;
+  return "";
 }
 
-Evidence package_evidence(const Facts& f) {
-  const auto package = driver_package(f);
-  return {"/var/lib/dpkg/status",
-          package.empty() ? "no package: installed by a .run file or an rpm" : package};
+DriverPackage driver_package(const Facts& f) {
+  const auto status = f.host().read(kDpkgStatus, kDpkgStatusLimit);
+  const auto debs = status.ok() ? dpkg_packages(*status) : std::vector<std::string>{};
+  if (!debs.empty()) return {std::string(kDpkgStatus), find_driver_package(debs)};
+  const auto rpm = f.program_output({"rpm", "-qa", "--queryformat", "%{NAME}\n"});
+  if (!rpm) return {};
+  std::vector<std::string> names;
+  for (const auto line : lines(*rpm)) names.emplace_back(trim(line));
+  return {"rpm -qa", find_driver_package(names)};
 }
 
-std::string installed_driver(const Facts& f) {
-  const auto package = driver_package(f);
+Evidence evidence_of(const DriverPackage& package) {
+  if (package.list.empty()) return {std::string(kDpkgStatus), "no list, and none of rpm"};
+  return {package.list,
+          package.name.empty() ? "no package: installed by a .run file" : package.name};
+}
+
+// "driver 550.90.07 (package nvidia-driver-550)"
+std::string describe_driver(const Facts& f, const DriverPackage& package) {
   const auto& version = f.inventory().driver.version;
   return fmt::format("{}{}", version.empty() ? "the driver" : "driver " + version,
-                     package.empty() ? "" : fmt::format(" (package {})", package));
+                     package.name.empty() ? "" : fmt::format(" (package {})", package.name));
 }
 
 // Why this machine should have vGPUs.
@@ -107,10 +130,11 @@ Finding judge_plain_driver(const Facts& f) {
   if (read.empty()) return skip("nothing on this machine asks for vGPUs");
   read.push_back(host_module(f));
   if (host_driver_loaded(f)) return ok("the vGPU host driver is loaded", read);
-  read.push_back(package_evidence(f));
+  const auto package = driver_package(f);
+  read.push_back(evidence_of(package));
   return fail(
       fmt::format("this machine has vGPU tools, but {} is the plain driver and has no vGPUs",
-                  installed_driver(f)),
+                  describe_driver(f, package)),
       read);
 }
 
@@ -121,9 +145,10 @@ Finding judge_host_driver(const Facts& f) {
   read.push_back(host_module(f));
   if (has_cuda(f)) return ok("the driver has CUDA for containers", read);
   read.push_back({"driver files", "no libcuda.so.1"});
-  read.push_back(package_evidence(f));
+  const auto package = driver_package(f);
+  read.push_back(evidence_of(package));
   return fail(fmt::format("containers ask for GPUs, but {} is the vGPU host driver and has no CUDA",
-                          installed_driver(f)),
+                          describe_driver(f, package)),
               read);
 }
 
@@ -132,6 +157,36 @@ Finding judge_host_driver(const Facts& f) {
 bool is_vgpu_model(std::string_view lower_case_list, const vgpu::VgpuGpu& gpu) {
   return lower_case_list.empty() ||
          contains(lower_case_list, fmt::format("deviceid=\"0x{:04x}\"", gpu.device));
+}
+
+// nvidia-vgpud tells the driver the types, then ends: whether it runs now says nothing.
+struct ServiceRun {
+  std::string state;    // for people; "" if systemd does not say
+  bool failed = false;  // it ran and failed, did not run, or is not there
+};
+
+constexpr std::string_view kUnitProperties =
+    "LoadState,ActiveState,Result,InactiveExitTimestampMonotonic";
+
+ServiceRun vgpud_run(const Facts& f) {
+  const auto output = f.program_output(
+      {"systemctl", "show", "nvidia-vgpud.service", "--property", std::string(kUnitProperties)});
+  if (!output) return {};
+  std::map<std::string, std::string, std::less<>> values;
+  for (const auto line : lines(*output)) {
+    const auto equals = line.find('=');
+    if (equals != std::string_view::npos)
+      values.emplace(line.substr(0, equals), trim(line.substr(equals + 1)));
+  }
+  if (values["LoadState"].empty()) return {};
+  if (values["LoadState"] == "not-found") return {"nvidia-vgpud is not a service here", true};
+  if (values["LoadState"] == "masked") return {"nvidia-vgpud is masked", true};
+  if (values["ActiveState"] == "failed")
+    return {fmt::format("nvidia-vgpud failed ({})", values["Result"]), true};
+  // systemd knows when it last started a unit since the machine started.
+  if (values["InactiveExitTimestampMonotonic"] == "0")
+    return {"nvidia-vgpud has not run since the machine started", true};
+  return {"nvidia-vgpud has run", false};
 }
 
 Finding judge_types(const Facts& f) {
@@ -151,7 +206,11 @@ Finding judge_types(const Facts& f) {
   }
   if (tally.empty()) return skip("no GPU that can have vGPUs is bound to the driver");
   if (!tally.any_bad()) return ok("every GPU that can have vGPUs offers types", tally.well);
-  return fail(fmt::format("no vGPU types on {}", tally.who()), tally.bad);
+  const auto vgpud = vgpud_run(f);
+  if (!vgpud.state.empty()) tally.bad.push_back({"nvidia-vgpud.service", vgpud.state});
+  return fail(
+      fmt::format("no vGPU types on {}{}", tally.who(), vgpud.failed ? ": " + vgpud.state : ""),
+      tally.bad);
 }
 
 std::vector<Action> fix_types(const Facts&) {
@@ -195,7 +254,7 @@ constexpr Check kVgpuChecks[] = {
          "A kernel holds one NVIDIA driver. The plain one serves containers, MIG and shares. vGPUs "
          "need the vGPU host driver (nvidia_vgpu_vfio, nvidia-vgpud, nvidia-vgpu-mgr), which comes "
          "from NVIDIA's licensing portal only, as NVIDIA-Linux-x86_64-*-vgpu-kvm.run or as a "
-         "package nvidia-vgpu-*.",
+         "package (nvidia-vgpu-*, as an rpm NVIDIA-vGPU-*).",
      .remedy = "cat /proc/driver/nvidia/version  # replace this driver by the vGPU host driver and "
                "reboot, or keep it and pass whole GPUs to virtual machines",
      .judge = judge_plain_driver},
@@ -216,7 +275,8 @@ constexpr Check kVgpuChecks[] = {
      .area = Area::Guest,
      .fix_class = FixClass::OnRequest,
      .title = "every GPU of a vGPU host that can have vGPUs offers types",
-     .reads = "/sys/class/mdev_bus, nvidia/creatable_vgpu_types, sriov_totalvfs, vgpuConfig.xml",
+     .reads = "/sys/class/mdev_bus, nvidia/creatable_vgpu_types, sriov_totalvfs, vgpuConfig.xml, "
+              "nvidia-vgpud.service",
      .cause = "nvidia-vgpud has not run since the driver was loaded, or the GPU has no vGPUs.",
      .remedy = "sudo systemctl restart nvidia-vgpud nvidia-vgpu-mgr && sudo journalctl -b -u "
                "nvidia-vgpud",

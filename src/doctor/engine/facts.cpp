@@ -2,7 +2,9 @@
 #include "doctor/engine/facts.hpp"
 
 #include "base/core/text.hpp"
+#include "base/sys/child.hpp"
 #include "doctor/engine/kernel_log.hpp"
+#include "install/preflight/modprobe_config.hpp"
 
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -11,10 +13,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 
 namespace gantry::doctor {
 namespace {
+
+constexpr std::chrono::seconds kProgramDeadline{5};
 
 std::optional<Process> read_process(const sys::Host& host, std::string_view name) {
   const auto pid = parse_u64(name);
@@ -63,29 +68,17 @@ std::optional<std::uint64_t> free_bytes_of(const sys::Host& host, const std::str
   return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
 }
 
-constexpr std::array kModprobeDirectories{"/etc/modprobe.d", "/run/modprobe.d",
-                                          "/usr/lib/modprobe.d", "/lib/modprobe.d"};
-
 std::vector<Evidence> read_modprobe_lines(const sys::Host& host) {
   std::vector<Evidence> found;
-  std::vector<std::string> seen;  // an earlier directory hides files of the same name
-  for (std::string_view directory : kModprobeDirectories) {
-    const auto names = host.list(directory);
-    if (!names.ok()) continue;
-    for (const auto& name : *names) {
-      if (!name.ends_with(".conf") || std::find(seen.begin(), seen.end(), name) != seen.end())
-        continue;
-      seen.push_back(name);
-      const auto path = fmt::format("{}/{}", directory, name);
-      const auto text = host.read(path, std::size_t{1} << 20);
-      if (!text.ok()) continue;
-      for (auto line : lines(*text)) {
-        line = trim(line);
-        if (!line.empty() && line.front() != '#') found.push_back({path, std::string(line)});
-      }
-    }
-  }
+  for (auto& line : preflight::read_modprobe_lines(host))
+    found.push_back({std::move(line.path), std::move(line.text)});
   return found;
+}
+
+std::optional<std::string> run_for_output(const std::vector<std::string>& argv) {
+  auto run = sys::run_command(argv, kProgramDeadline);
+  if (!run.ok() || run->status != 0) return std::nullopt;
+  return std::move(run->output);
 }
 
 }  // namespace
@@ -103,15 +96,22 @@ Caller this_process() {
   return caller;
 }
 
-FactSources live_sources() {
-  return {.caller = this_process(),
-          .kernel_log = std::nullopt,
-          .this_machine = true,
-          .free_bytes = free_bytes_of};
+FactSources live_sources(const sys::Host& host) {
+  FactSources sources{.caller = this_process(),
+                      .kernel_log = std::nullopt,
+                      .this_machine = true,
+                      .free_bytes = free_bytes_of};
+  // The programs of another root, even of this machine, may not work outside it.
+  if (host.is_live()) sources.program_output = run_for_output;
+  return sources;
 }
 
 Facts::Facts(const sys::Host& host, const model::Inventory& inventory, const FactSources& sources)
     : host_(host), inventory_(inventory), sources_(sources), guest_(detect_guest(host)) {}
+
+std::optional<std::string> Facts::program_output(const std::vector<std::string>& argv) const {
+  return sources_.program_output ? sources_.program_output(argv) : std::nullopt;
+}
 
 bool Facts::denied(std::string_view path) const {
   const auto fd = host_.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);

@@ -85,10 +85,13 @@ struct FactSources {
   std::function<std::optional<std::uint64_t>(const sys::Host&, const std::string&)> free_bytes;
   std::optional<ClusterView> cluster;  // nullopt: the API server was not asked
   std::optional<SharesView> shares;    // nullopt: the share daemon was not asked
+  // What a program of the machine prints, one that changes nothing: `systemctl show`. nullopt if it
+  // fails or is missing. Empty: no program may be run.
+  std::function<std::optional<std::string>(const std::vector<std::string>& argv)> program_output;
 };
 
-// The sources of the running system: this process and statvfs.
-FactSources live_sources();
+// The sources of the running system: this process, statvfs and, for the tree "/", its programs.
+FactSources live_sources(const sys::Host& host);
 
 class Facts {
  public:
@@ -101,6 +104,8 @@ class Facts {
   const ClusterView* cluster() const { return sources_.cluster ? &*sources_.cluster : nullptr; }
   const SharesView* shares() const { return sources_.shares ? &*sources_.shares : nullptr; }
   bool this_machine() const { return sources_.this_machine; }
+  // nullopt also if no program may be run.
+  std::optional<std::string> program_output(const std::vector<std::string>& argv) const;
 
   std::optional<std::string> value(std::string_view path) const { return host_.read_value(path); }
   // Returns true if we have no permission to read the path; it may or may not exist.

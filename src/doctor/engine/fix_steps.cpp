@@ -79,6 +79,26 @@ Steps install_package(const Facts& f, const std::string& name) {
   return {};
 }
 
+std::string install_command(const Facts& f, std::string_view name) {
+  struct Tool {
+    const char* program;
+    const char* command;
+    const char* distribution;
+  };
+  constexpr std::array kTools{Tool{"apt-get", "apt", "debian"}, Tool{"dnf", "dnf", "fedora"},
+                              Tool{"zypper", "zypper", "suse"}, Tool{nullptr, "dnf", "rhel"},
+                              Tool{nullptr, "zypper", "sles"}};
+  const auto release = f.host().read("/etc/os-release", 65536).value_or("");
+  auto tool = std::find_if(kTools.begin(), kTools.end(), [&](const Tool& one) {
+    return one.program != nullptr && f.installed(one.program);
+  });
+  if (tool == kTools.end()) {
+    tool = std::find_if(kTools.begin(), kTools.end(),
+                        [&](const Tool& one) { return like(release, one.distribution); });
+  }
+  return tool == kTools.end() ? "" : fmt::format("sudo {} install {}", tool->command, name);
+}
+
 Steps systemctl(const Facts& f, std::vector<std::string> verb, const std::string& service) {
   constexpr std::array kDirectories{"/etc/systemd/system", "/run/systemd/system",
                                     "/usr/lib/systemd/system", "/lib/systemd/system"};

@@ -23,6 +23,10 @@ Steps add_kernel_argument(const Facts& facts, const std::string& argument);
 // decides.
 std::string kernel_argument_command(const Facts& facts, const std::string& argument);
 Steps install_package(const Facts& facts, const std::string& name);
+// The same as a command for a person; if none of the tools is installed, by the distribution's
+// name.
+// "" for a distribution that we do not know.
+std::string install_command(const Facts& facts, std::string_view name);
 // `systemctl VERB SERVICE`; empty if systemd does not have that unit.
 Steps systemctl(const Facts& facts, std::vector<std::string> verb, const std::string& service);
 

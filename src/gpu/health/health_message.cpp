@@ -17,7 +17,7 @@ constexpr std::string_view kRemedyEnd = ")";
 constexpr std::string_view kSeparator = "; ";
 constexpr std::string_view kAll = "all ";
 
-const std::string& name_of(const model::DeviceHealth& device) {
+const std::string& device_uuid(const model::DeviceHealth& device) {
   return device.mig.text.empty() ? device.gpu.text : device.mig.text;
 }
 
@@ -51,7 +51,7 @@ std::string to_message(const std::vector<model::DeviceHealth>& health) {
   std::map<std::string, std::vector<std::string>> names;  // by problem
   for (const auto& device : health) {
     if (device.usable) continue;
-    names[device.cause + format_remedy(device.remedy)].push_back(name_of(device));
+    names[device.cause + format_remedy(device.remedy)].push_back(device_uuid(device));
   }
   std::string text;
   for (const auto& [problem, which] : names) {

@@ -21,6 +21,7 @@ constexpr std::size_t kMaxStrings = 1024;
 constexpr std::uint64_t kMaxElfString = 1024;
 constexpr std::uint64_t kMaxNoteBytes = 1 << 20;
 constexpr std::size_t kMaxNotes = 1024;
+constexpr std::uint64_t kMaxSectionNames = 1 << 20;
 constexpr std::size_t kMaxVersions = 4096;
 
 Error corrupt_elf(std::string_view what) {
@@ -301,6 +302,24 @@ Result<std::vector<ElfNote>> Elf::notes() const {
     if (segment.type == PT_NOTE) GANTRY_CHECK(add(segment.offset, segment.file_size, ""));
   }
   return notes;
+}
+
+Result<std::optional<std::string>> Elf::section(std::string_view name, std::uint64_t limit) const {
+  GANTRY_TRY(const auto all, sections());
+  if (section_names_ >= all.size()) return std::optional<std::string>();
+  const auto& table = all[section_names_];
+  if (table.size > kMaxSectionNames) return corrupt_elf("the names of its sections are too long");
+  GANTRY_TRY(const auto names, read(table.offset, table.size));
+  const auto named = std::find_if(all.begin(), all.end(), [&](const Section& section) {
+    return section.name < names.size() && names.size() - section.name > name.size() &&
+           names.compare(section.name, name.size(), name) == 0 &&
+           names[section.name + name.size()] == '\0';
+  });
+  if (named == all.end()) return std::optional<std::string>();
+  if (named->type == SHT_NOBITS || named->size > limit)
+    return corrupt_elf(fmt::format("section {} has no bytes or more than {}", name, limit));
+  GANTRY_TRY(auto bytes, read(named->offset, named->size));
+  return std::optional<std::string>(std::move(bytes));
 }
 
 Result<std::vector<ElfVersionNeed>> Elf::version_needs() const {

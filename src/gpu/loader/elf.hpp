@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the headers of a library or program: class, machine, SONAME, NEEDED, notes, symbol version
-// needs. 32- and 64-bit, little endian. The file may be hostile or change while it is read:
-// everything is read by pread with limits, damage is Corrupt, and no size in the file alone decides
-// an allocation.
+// Reads the headers of a library, program or kernel module: class, machine, SONAME, NEEDED, notes,
+// symbol version needs, single sections. 32- and 64-bit, little endian. The file may be hostile or
+// change while it is read: everything is read by pread with limits, damage is Corrupt, and no size
+// in the file alone decides an allocation.
 #pragma once
 
 #include "base/core/result.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,12 +50,15 @@ class Elf {
 
   bool is_64bit() const { return is_64bit_; }
   std::uint16_t machine() const { return machine_; }
-  std::uint16_t type() const { return type_; }  // ET_DYN is 3
+  std::uint16_t type() const { return type_; }  // ET_DYN is 3, ET_REL is 1
 
   Result<ElfDynamic> dynamic() const;
   Result<std::string> soname() const;          // "" when none; cheaper than dynamic()
   Result<std::vector<ElfNote>> notes() const;  // from sections if there are any, else from segments
   Result<std::vector<ElfVersionNeed>> version_needs() const;
+  // The first section of this name; nullopt if there is none. Corrupt if it has more than `limit`
+  // bytes.
+  Result<std::optional<std::string>> section(std::string_view name, std::uint64_t limit) const;
 
  private:
   struct Segment {

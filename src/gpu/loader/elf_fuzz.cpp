@@ -9,5 +9,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)elf->soname().ok();
   (void)elf->notes().ok();
   (void)elf->version_needs().ok();
+  (void)elf->section(".modinfo", 4096).ok();
   return 0;
 }

@@ -99,6 +99,7 @@ TEST(Elf, EveryByteMayBeWrong) {
       (void)elf->dynamic().ok();
       (void)elf->notes().ok();
       (void)elf->version_needs().ok();
+      (void)elf->section(".note.A", 4096).ok();
     }
   }
 }
@@ -111,6 +112,19 @@ TEST(Elf, RefusesTablesItWouldBeAbsurdToRead) {
   const auto dynamic = sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr);  // second program header
   put<std::uint64_t>(image, dynamic + offsetof(Elf64_Phdr, p_filesz), std::uint64_t{1} << 40U);
   EXPECT_THAT(Elf::open(image)->soname().error().text(), HasSubstr("too large"));
+}
+
+TEST(Elf, ReadsASectionByItsName) {
+  const auto image = test::elf_image(
+      {.soname = "libx.so.1", .note_owner = "GNU", .note = "text", .note_section = ".note.x"});
+  const auto elf = *Elf::open(image);
+  const auto found = elf.section(".note.x", 4096);
+  ASSERT_TRUE(found.ok()) << found.error().text();
+  ASSERT_TRUE(found->has_value());
+  EXPECT_THAT(**found, HasSubstr("GNU"));
+  EXPECT_EQ(*elf.section(".note", 4096), std::nullopt);
+  EXPECT_EQ(elf.section(".note.x", 3).error().code(), Errc::Corrupt);
+  EXPECT_EQ(*Elf::open(whole_library)->section(".note.x", 4096), std::nullopt);
 }
 
 TEST(Elf, AFileCutShortWhileOpenIsAnErrorNotASignal) {

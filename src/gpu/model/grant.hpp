@@ -27,7 +27,7 @@ struct GrantShare {
 struct Grant {
   // UUIDs of GPUs and MIG instances that the container may name itself. Empty for a share, which
   // has its slot.
-  std::vector<std::string> devices;
+  std::vector<GpuUuid> devices;
   PodRef pod;  // the file does not contain the UID, but its path does; names are "" if unknown
   std::map<std::string, std::vector<std::string>> resources;  // the kubelet's ids by resource
   std::optional<GrantShare> share;

@@ -3,6 +3,7 @@
 // and inventory_json.hpp gives it a versioned JSON form. nullopt means "not known", never "zero".
 #pragma once
 
+#include "gpu/model/gpu_uuid.hpp"
 #include "gpu/model/pci_address.hpp"
 
 #include <array>
@@ -12,11 +13,6 @@
 #include <vector>
 
 namespace gantry::model {
-
-struct GpuUuid {
-  std::string text;                                  // "GPU-..." ; MIG instances have "MIG-..."
-  auto operator<=>(const GpuUuid&) const = default;  // NOLINT(modernize-use-nullptr)
-};
 
 struct DeviceNode {
   std::string path;  // "/dev/nvidia0", inside the host's root

@@ -40,7 +40,7 @@ constexpr unsigned long long wanted_types() {
   return bits;
 }
 
-std::optional<GpuEventKind> kind_of(unsigned long long bit) {
+std::optional<GpuEventKind> event_kind(unsigned long long bit) {
   for (const auto& type : kTypes) {
     if (type.bit == bit) return type.kind;
   }
@@ -115,7 +115,7 @@ nvmlReturn_t EventWaiter::wait(nvmlEventData_t& data) const {
 }
 
 void EventWaiter::tell(const nvmlEventData_t& data) {
-  const auto kind = kind_of(data.eventType);
+  const auto kind = event_kind(data.eventType);
   if (!kind) return;
   model::GpuEvent event{.kind = *kind,
                         .gpu_instance = instance_of(data.gpuInstanceId),
@@ -125,7 +125,7 @@ void EventWaiter::tell(const nvmlEventData_t& data) {
   {
     const std::lock_guard guard(lock_);
     for (const auto& device : devices_) {
-      if (device.handle != nullptr && device.handle == data.device) event.gpu.text = device.uuid;
+      if (device.handle != nullptr && device.handle == data.device) event.gpu = device.uuid;
     }
   }
   writer_.say(nvml_child::PacketKind::Event, nvml_child::to_bytes(event));

@@ -93,6 +93,8 @@ int program(int argc, char** argv) {
                     argv[2], probe::kNvmlProtocol));
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // It was started by a descriptor, whose number the kernel took for its name.
+  ::prctl(PR_SET_NAME, std::string(probe::kNvmlProgram).c_str());
   // NVML starts nvidia-modprobe, which must not keep it open.
   ::fcntl(sys::kSpawnedDescriptor, F_SETFD, FD_CLOEXEC);
   ::signal(SIGPIPE, SIG_IGN);

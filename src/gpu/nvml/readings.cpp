@@ -108,11 +108,11 @@ std::optional<int> duty_cycle(DeviceQuery& query, std::int64_t now_unix_ms) {
   return static_cast<int>(sum / taken);
 }
 
-void check_identity(DeviceQuery& query, const std::string& known, model::GpuReading& reading) {
+void check_identity(DeviceQuery& query, const model::GpuUuid& known, model::GpuReading& reading) {
   std::array<char, NVML_DEVICE_UUID_V2_BUFFER_SIZE> uuid{};
   if (GANTRY_QUERY(query, nvmlDeviceGetUUID, query.device(), uuid.data(),
                    static_cast<unsigned>(uuid.size())) &&
-      to_string(uuid) != known) {
+      to_string(uuid) != known.text) {
     reading.lost = fmt::format("NVML now names it {}", to_string(uuid));
   }
 }
@@ -136,7 +136,7 @@ Devices find_devices(const Nvml& nvml) {
           nvml.nvmlDeviceGetUUID(device.handle, uuid.data(), static_cast<unsigned>(uuid.size()));
     }
     if (result == NVML_SUCCESS) {
-      device.uuid = to_string(uuid);
+      device.uuid.text = to_string(uuid);
     } else {
       device.handle = nullptr;
       device.refused = nvml_error(result, "taking a handle").text();
@@ -163,7 +163,7 @@ void read_activity(DeviceQuery& query, std::int64_t now_unix_ms, model::GpuReadi
 model::GpuReading read_gpu(const Nvml& nvml, const Device& device, nvml_child::ReadingDepth depth,
                            std::int64_t now_unix_ms) {
   model::GpuReading reading;
-  reading.uuid.text = device.uuid;
+  reading.uuid = device.uuid;
   if (device.handle == nullptr) {
     reading.lost = device.refused;
     return reading;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/sys/host.hpp"
+#include "gpu/model/gpu_uuid.hpp"
 #include "gpu/model/readings.hpp"
 #include "gpu/nvml/device_query.hpp"
 #include "gpu/nvml/nvml.hpp"
@@ -16,7 +17,7 @@ namespace gantry::nvml {
 
 struct Device {
   nvmlDevice_t handle = nullptr;  // null: NVML refuses it
-  std::string uuid;
+  model::GpuUuid uuid;
   std::string refused;  // why
 };
 

@@ -104,7 +104,7 @@ bool Watcher::answer(nvml_child::ReadingDepth depth) {
   const bool other_count = devices.list.size() != devices_.list.size();
   for (std::size_t i = 0; !other_count && i < devices.list.size(); ++i) {
     // NVML gives no UUID for a lost GPU; its index still identifies it.
-    if (devices.list[i].uuid.empty()) devices.list[i].uuid = devices_.list[i].uuid;
+    if (devices.list[i].uuid.text.empty()) devices.list[i].uuid = devices_.list[i].uuid;
   }
   devices_ = std::move(devices);
   nvml_child::ReadingsPayload payload;

@@ -41,10 +41,11 @@ struct ChildProcess {
 };
 
 Result<ChildProcess> start_process(const sys::Host& host, const NvmlChildOptions& options) {
-  auto argv = options.program;
-  if (argv.empty()) {
-    GANTRY_TRY(argv, probe::nvml_command(probe::kWatchCommand));
+  probe::NvmlCommand command{.argv = options.program, .program = {}};
+  if (command.argv.empty()) {
+    GANTRY_TRY(command, probe::nvml_command(probe::kWatchCommand));
   }
+  auto& argv = command.argv;
   const auto more = probe::nvml_arguments(
       host, options.ld_cache, fmt::to_string(options.event_wait.count()), options.driver);
   argv.insert(argv.end(), more.begin(), more.end());
@@ -54,7 +55,7 @@ Result<ChildProcess> start_process(const sys::Host& host, const NvmlChildOptions
   ChildProcess started{.pid = -1, .socket = sys::UniqueFd(ends[0])};
   const sys::UniqueFd theirs(ends[1]);
   ::fcntl(started.socket.get(), F_SETFL, O_NONBLOCK);
-  auto pid = sys::spawn(argv, theirs.get());
+  auto pid = sys::spawn(argv, theirs.get(), command.program.get());
   if (!pid.ok()) return probe::nvml_not_started(pid.error(), argv[0]);
   started.pid = *pid;
   return started;

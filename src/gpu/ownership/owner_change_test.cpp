@@ -230,7 +230,7 @@ const std::array kills{Kill{ChangeStep::Locked, ""},        Kill{ChangeStep::Ado
                        Kill{ChangeStep::IntentWritten, ""}, Kill{ChangeStep::Settled, "none"},
                        Kill{ChangeStep::Acted, ""},         Kill{ChangeStep::Settled, ""}};
 
-std::string name_of(const Kill& kill) {
+std::string describe(const Kill& kill) {
   return fmt::format("step {}, {}", static_cast<int>(kill.step), kill.half);
 }
 
@@ -241,10 +241,11 @@ TEST(OwnerChange, CanBeRepeatedAfterAKillAtEveryStep) {
     const auto state = machine.state();
     if (machine.driver() != "nvidia") {
       EXPECT_TRUE(state.intents.size() == 1 || machine.owner() == Owner::Vm)
-          << name_of(kill) << ": the GPU changed, and the ledger does not know it";
+          << describe(kill) << ": the GPU changed, and the ledger does not know it";
     }
-    EXPECT_EQ(abandoned_changes(machine.host, state).size(), state.intents.size()) << name_of(kill);
-    expect_ok(machine.to_virtual_machine(), name_of(kill));
+    EXPECT_EQ(abandoned_changes(machine.host, state).size(), state.intents.size())
+        << describe(kill);
+    expect_ok(machine.to_virtual_machine(), describe(kill));
     EXPECT_EQ(machine.driver(), "vfio-pci");
     EXPECT_EQ(machine.owner(), Owner::Vm);
     EXPECT_THAT(machine.state().intents, IsEmpty());
@@ -255,7 +256,7 @@ TEST(OwnerChange, CanBeTakenBackAfterAKillAtEveryStep) {
   for (const auto& kill : kills) {
     ChangedMachine machine;
     run_killed(machine, to_vm, kill.step, kill.half);
-    expect_ok(machine.back(), name_of(kill));
+    expect_ok(machine.back(), describe(kill));
     EXPECT_EQ(machine.driver(), "nvidia");
     EXPECT_EQ(machine.owner(), Owner::Plugin);
     EXPECT_THAT(machine.state().intents, IsEmpty());
@@ -267,7 +268,7 @@ TEST(OwnerChange, TheWayBackSurvivesKillsAsWell) {
     ChangedMachine machine;
     expect_ok(machine.to_virtual_machine());
     run_killed(machine, back_to_plugin, kill.step, kill.half);
-    expect_ok(machine.back(), name_of(kill));
+    expect_ok(machine.back(), describe(kill));
     EXPECT_EQ(machine.owner(), Owner::Plugin);
     EXPECT_EQ(machine.driver(), "nvidia");
     EXPECT_THAT(machine.state().intents, IsEmpty());

@@ -22,7 +22,7 @@ bool has_address(const Gpu& gpu) {
   return gpu.pci != model::PciAddress{};
 }
 
-std::string name_of(const Gpu& gpu) {
+std::string describe_gpu(const Gpu& gpu) {
   return fmt::format("GPU {}", gpu.pci.sysfs());
 }
 
@@ -159,12 +159,12 @@ class Merger {
 
   void missing_function(const Gpu& gpu) {
     if (!pci_.listed || !has_address(gpu) || pci_.find(gpu.pci) != nullptr) return;
-    add_discrepancy(name_of(gpu) + ": PCI function in /sys", "absent", "present");
+    add_discrepancy(describe_gpu(gpu) + ": PCI function in /sys", "absent", "present");
   }
 
   void merge_gpu(Gpu& gpu, const Gpu& kernel) {
     reconcile_address(gpu, kernel);
-    const auto name = name_of(gpu);
+    const auto name = describe_gpu(gpu);
     reconcile_known(name + ": UUID", gpu.uuid.text, kernel.uuid.text, gpu);
     reconcile_known(name + ": name", gpu.name, kernel.name, gpu);
     reconcile_minor(name + ": minor", gpu, kernel);
@@ -181,8 +181,8 @@ class Merger {
 
   void only_in_nvml(Gpu& gpu) {
     if (!kernel_.module.loaded) return;  // already reported for the module
-    add_discrepancy(has_address(gpu) ? name_of(gpu) : fmt::format("GPU {}", gpu.index), "absent",
-                    "present");
+    add_discrepancy(has_address(gpu) ? describe_gpu(gpu) : fmt::format("GPU {}", gpu.index),
+                    "absent", "present");
     const auto* device = pci_.find(gpu.pci);
     if (device == nullptr) return;
     gpu.numa_node = device->function.numa_node;
@@ -190,7 +190,7 @@ class Merger {
   }
 
   void only_in_kernel(const Gpu& kernel) {
-    add_discrepancy(name_of(kernel), "present", "absent");
+    add_discrepancy(describe_gpu(kernel), "present", "absent");
     auto gpu = kernel;
     if (gpu.health.state != HealthState::Lost) {
       const auto node = gpu.minor ? fmt::format("/dev/nvidia{}", *gpu.minor) : "its device node";

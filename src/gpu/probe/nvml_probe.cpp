@@ -15,12 +15,14 @@ NvmlView nvml_failed(std::string why, nvmlReturn_t failure) {
 }
 
 Result<sys::Child> start(const sys::Host& host, const SnapshotOptions& options) {
-  GANTRY_TRY(auto argv, nvml_command(kViewCommand));
+  GANTRY_TRY(auto command, nvml_command(kViewCommand));
+  auto& argv = command.argv;
   const auto more =
       nvml_arguments(host, options.ld_cache, to_argument(options.parts), options.driver);
   argv.insert(argv.end(), more.begin(), more.end());
-  auto child =
-      sys::Child::spawn(argv, {.deadline = options.deadline, .limit_bytes = kNvmlViewLimit});
+  auto child = sys::Child::spawn(argv, {.deadline = options.deadline,
+                                        .limit_bytes = kNvmlViewLimit,
+                                        .program = command.program.get()});
   if (!child.ok()) return nvml_not_started(child.error(), argv[0]);
   return child;
 }

@@ -36,17 +36,25 @@ Result<std::uint32_t> owner_of_this_program() {
   return self.st_uid;
 }
 
-Status check_owner(std::uint32_t owner, const std::string& path) {
-  const sys::UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
-  if (!fd.valid()) return Error::sys(errno, fmt::format("open {}", path));
-  GANTRY_TRY(const auto found, sys::file_info(fd.get(), path));
+Status check_owner(int fd, std::uint32_t owner, const std::string& path) {
+  GANTRY_TRY(const auto found, sys::file_info(fd, path));
   return sys::check_trusted(found.uid, found.mode, owner, path);
 }
 
-Status check_program(const std::string& path) {
+// In a directory that only trusted users can change, the name and its file are theirs, whatever
+// happens to the directories above it meanwhile.
+Result<sys::UniqueFd> open_checked(const std::string& path) {
   GANTRY_TRY(const auto owner, owner_of_this_program());
-  GANTRY_CHECK(check_owner(owner, path.substr(0, path.rfind('/'))));
-  return check_owner(owner, path);
+  const auto slash = path.rfind('/');
+  const auto directory = path.substr(0, slash);
+  const sys::UniqueFd above(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!above.valid()) return Error::sys(errno, fmt::format("open {}", directory));
+  GANTRY_CHECK(check_owner(above.get(), owner, directory));
+  sys::UniqueFd file(
+      ::openat(above.get(), path.c_str() + slash + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!file.valid()) return Error::sys(errno, fmt::format("open {}", path));
+  GANTRY_CHECK(check_owner(file.get(), owner, path));
+  return file;
 }
 
 }  // namespace
@@ -58,7 +66,7 @@ std::vector<std::string> nvml_arguments(const sys::Host& host, const std::string
   return arguments;
 }
 
-Result<std::string> find_nvml_program(const std::string& directory) {
+Result<NvmlProgram> find_nvml_program(const std::string& directory) {
   const auto place = (std::filesystem::path(directory) / kNvmlProgram).lexically_normal();
   std::error_code failed;
   auto path = std::filesystem::canonical(place, failed).string();
@@ -67,18 +75,24 @@ Result<std::string> find_nvml_program(const std::string& directory) {
                                                    "knows",
                                                    place.string(), failed.message()));
   }
-  const auto usable = check_program(path);
-  if (!usable.ok()) return not_queried(usable.error().code(), usable.error().text());
-  return path;
+  if (!path.ends_with(fmt::format("/{}", kNvmlProgram))) {
+    return not_queried(Errc::Denied, fmt::format("{} is a link to another program, {}; reinstall "
+                                                 "Gantry",
+                                                 place.string(), path));
+  }
+  auto file = open_checked(path);
+  if (!file.ok()) return not_queried(file.error().code(), file.error().text());
+  return NvmlProgram{.path = std::move(path), .file = *std::move(file)};
 }
 
-Result<std::vector<std::string>> nvml_command(std::string_view command) {
+Result<NvmlCommand> nvml_command(std::string_view command) {
   std::error_code failed;
   const auto self = std::filesystem::read_symlink(kSelf, failed);
   if (failed) return not_queried(Errc::NotFound, fmt::format("{}: {}", kSelf, failed.message()));
-  GANTRY_TRY(auto path, find_nvml_program(self.parent_path() / "../lib/gantry"));
-  return std::vector<std::string>{std::move(path), std::string(command),
-                                  std::string(kNvmlProtocol)};
+  GANTRY_TRY(auto found, find_nvml_program(self.parent_path() / "../lib/gantry"));
+  return NvmlCommand{
+      .argv = {std::move(found.path), std::string(command), std::string(kNvmlProtocol)},
+      .program = std::move(found.file)};
 }
 
 Error nvml_not_started(const Error& cause, const std::string& path) {

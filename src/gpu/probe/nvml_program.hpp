@@ -8,6 +8,7 @@
 
 #include "base/core/result.hpp"
 #include "base/sys/host.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "gpu/driver/root.hpp"
 
 #include <string>
@@ -27,12 +28,22 @@ inline constexpr std::string_view kNvmlProtocol = "1";
 std::vector<std::string> nvml_arguments(const sys::Host& host, const std::string& ld_cache,
                                         std::string fourth, const driver::DriverLocation& driver);
 
-// The path of gantry-nvml in a directory. Denied if a user other than root, ourselves or the owner
-// of the running program could change the file or its directory.
-Result<std::string> find_nvml_program(const std::string& directory);
+struct NvmlProgram {
+  std::string path;
+  sys::UniqueFd file;  // what was checked, and is to be run: another file may get the path
+};
 
-// `PATH COMMAND PROTOCOL`, with the program in ../lib/gantry beside the running program.
-Result<std::vector<std::string>> nvml_command(std::string_view command);
+// gantry-nvml in a directory. Denied if a user other than root, ourselves or the owner of the
+// running program could change the file or its directory, or if a link leads to another program.
+Result<NvmlProgram> find_nvml_program(const std::string& directory);
+
+struct NvmlCommand {
+  std::vector<std::string> argv;  // PATH COMMAND PROTOCOL
+  sys::UniqueFd program;          // for sys::spawn
+};
+
+// The program in ../lib/gantry beside the running program.
+Result<NvmlCommand> nvml_command(std::string_view command);
 
 // Why the program at `path` did not start, with what the user can do.
 Error nvml_not_started(const Error& cause, const std::string& path);

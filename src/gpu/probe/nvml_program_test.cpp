@@ -7,10 +7,12 @@
 
 #include <sys/stat.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <filesystem>
 
 namespace gantry::probe {
 namespace {
@@ -35,7 +37,17 @@ class FindNvmlProgram : public ::testing::Test {
 TEST_F(FindNvmlProgram, TakesAFileThatOnlyItsOwnerCanChange) {
   const auto found = find_nvml_program(tree_.path("lib/gantry"));
   ASSERT_TRUE(found.ok()) << found.error().text();
-  EXPECT_EQ(*found, tree_.path("lib/gantry/gantry-nvml"));
+  EXPECT_EQ(found->path, tree_.path("lib/gantry/gantry-nvml"));
+}
+
+// The checked file is run, also if another one has got its path since.
+TEST_F(FindNvmlProgram, KeepsTheFileThatItChecked) {
+  const auto found = find_nvml_program(tree_.path("lib/gantry"));
+  ASSERT_TRUE(found.ok()) << found.error().text();
+  ASSERT_EQ(::rename(tree_.path("lib/gantry").c_str(), tree_.path("lib/checked").c_str()), 0);
+  tree_.file("lib/gantry/gantry-nvml", "another");
+  EXPECT_EQ(std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", found->file.get())),
+            tree_.path("lib/checked/gantry-nvml"));
 }
 
 TEST_F(FindNvmlProgram, RefusesAFileThatOthersCanChange) {
@@ -53,9 +65,16 @@ TEST_F(FindNvmlProgram, RefusesADirectoryThatOthersCanChange) {
 
 TEST_F(FindNvmlProgram, ChecksTheFileThatALinkLeadsTo) {
   tree_.link("other/gantry-nvml", tree_.path("lib/gantry/gantry-nvml"));
-  EXPECT_EQ(*find_nvml_program(tree_.path("other")), tree_.path("lib/gantry/gantry-nvml"));
+  EXPECT_EQ(find_nvml_program(tree_.path("other"))->path, tree_.path("lib/gantry/gantry-nvml"));
   allow("lib/gantry/gantry-nvml", 0757);
   EXPECT_EQ(find_nvml_program(tree_.path("other")).error().code(), Errc::Denied);
+}
+
+TEST_F(FindNvmlProgram, RefusesALinkToAnotherProgram) {
+  tree_.link("other/gantry-nvml", "/bin/sh");
+  const auto found = find_nvml_program(tree_.path("other"));
+  EXPECT_EQ(found.error().code(), Errc::Denied);
+  EXPECT_THAT(found.error().text(), HasSubstr("is a link to another program, /"));
 }
 
 TEST_F(FindNvmlProgram, SaysWhichFileIsMissing) {
@@ -68,7 +87,9 @@ TEST_F(FindNvmlProgram, SaysWhichFileIsMissing) {
 TEST(NvmlCommand, IsTheProgramBesideThisOne) {
   const auto command = nvml_command(kViewCommand);
   ASSERT_TRUE(command.ok()) << command.error().text();
-  EXPECT_THAT(*command, ElementsAre(test::built("lib/gantry/gantry-nvml"), "view", kNvmlProtocol));
+  EXPECT_THAT(command->argv,
+              ElementsAre(test::built("lib/gantry/gantry-nvml"), "view", kNvmlProtocol));
+  EXPECT_TRUE(command->program.valid());
 }
 
 TEST(NvmlNotStarted, KeepsTheReason) {

@@ -76,7 +76,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool all_sent() const;
 
  private:
-  struct Outgoing {
+  struct ResponseQueue {
     std::deque<std::string> messages;
     std::size_t sent = 0;  // of the first one
     std::size_t bytes = 0;
@@ -106,7 +106,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   sys::Loop::Watch watch_;
   sys::Loop::Timer flush_timer_;
   sys::Loop* loop_ = nullptr;
-  std::unordered_map<std::int32_t, Outgoing> outgoing_;
+  std::unordered_map<std::int32_t, ResponseQueue> outgoing_;
   std::string out_;  // output of nghttp2 for the socket
   std::size_t out_sent_ = 0;
   bool busy_ = false;  // on_ready is on the stack; it flushes at its end

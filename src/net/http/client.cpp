@@ -8,6 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace gantry::http {
 
 Result<Url> parse_url(std::string_view url) {
@@ -114,6 +117,37 @@ Result<Response> Client::stream(const Request& request, const Piece& piece,
     body.clear();
   }
   return Response{.status = reader.status(), .headers = reader.headers(), .body = std::move(body)};
+}
+
+Result<Response> Client::receive(const Request& request, const Receiver& receiver,
+                                 const ReceiveLimits& limits) {
+  GANTRY_CHECK(check_head(request));
+  const auto next = [&] { return std::chrono::steady_clock::now() + limits.stall; };
+  GANTRY_TRY(auto connection, connect(endpoint_, next(), cancel_));
+  GANTRY_CHECK(connection->write(format_request(request, endpoint_), next()));
+  ResponseReader reader(ResponseReader::Body::Expected, std::max(limits.bytes, kBodyLimit));
+  Response response;
+  bool told = false;
+  std::uint64_t passed = 0;
+  while (!reader.done()) {
+    GANTRY_TRY(const auto bytes, connection->read(next()));
+    if (bytes.empty()) {
+      GANTRY_CHECK(reader.end());
+    } else {
+      GANTRY_CHECK(reader.feed(bytes, response.body));
+    }
+    if (!reader.head_done()) continue;
+    response.status = reader.status();
+    if (response.status / 100 != 2) continue;
+    if (!std::exchange(told, true))
+      GANTRY_CHECK(receiver.head({.status = reader.status(), .headers = reader.headers()}));
+    passed += response.body.size();
+    if (passed > limits.bytes) return too_large(limits.bytes);
+    if (!response.body.empty()) GANTRY_CHECK(receiver.piece(response.body));
+    response.body.clear();
+  }
+  response.headers = reader.headers();
+  return response;
 }
 
 }  // namespace gantry::http

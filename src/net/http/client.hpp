@@ -59,6 +59,20 @@ class Client {
   Result<Response> stream(const Request& request, const Piece& piece,
                           std::chrono::milliseconds timeout, std::chrono::milliseconds head);
 
+  // For a body that is too large to be kept: `head` is called with status and headers of a 2xx
+  // response, then `piece` with the body as it arrives. An error of theirs ends it and is returned.
+  struct Receiver {
+    std::function<Status(const Response&)> head;
+    std::function<Status(std::string_view)> piece;
+  };
+  struct ReceiveLimits {
+    std::chrono::milliseconds stall{30'000};  // without a byte: Timeout
+    std::uint64_t bytes = 0;                  // of the body: TooLarge beyond it
+  };
+  // A response other than 2xx is returned whole. Corrupt if the body ends too early.
+  Result<Response> receive(const Request& request, const Receiver& receiver,
+                           const ReceiveLimits& limits);
+
  private:
   Result<Response> send_once(const Request& request, std::chrono::milliseconds timeout);
 

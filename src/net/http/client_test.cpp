@@ -23,9 +23,9 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 // Answers each connection with the next text, whatever was asked, and keeps what was asked.
-class Canned {
+class ScriptedServer {
  public:
-  explicit Canned(std::vector<std::string> answers) : answers_(std::move(answers)) {
+  explicit ScriptedServer(std::vector<std::string> answers) : answers_(std::move(answers)) {
     listener_ = sys::UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -37,7 +37,7 @@ class Canned {
     port_ = ntohs(address.sin_port);
     thread_ = std::thread([this] { serve(); });
   }
-  ~Canned() {
+  ~ScriptedServer() {
     ::shutdown(listener_.get(), SHUT_RDWR);
     thread_.join();
   }
@@ -68,7 +68,7 @@ class Canned {
 };
 
 TEST(HttpClient, AsksAndReadsTheAnswer) {
-  Canned server({"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"});
+  ScriptedServer server({"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"});
   Client client(server.endpoint());
   const auto got =
       client.send({.target = "/api", .headers = {{"Accept", "application/json"}}}, 20000ms);
@@ -88,8 +88,8 @@ TEST(HttpClient, TheAuthorityNamesAPortThatTheSchemeDoesNotImply) {
 
 TEST(HttpClient, AnIdleConnectionThatDiedIsReplaced) {
   // The first answer promises to stay and then closes.
-  Canned server({"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na",
-                 "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb"});
+  ScriptedServer server({"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na",
+                         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb"});
   Client client(server.endpoint());
   ASSERT_TRUE(client.send({}, 20000ms).ok());
   const auto second = client.send({}, 20000ms);
@@ -98,8 +98,8 @@ TEST(HttpClient, AnIdleConnectionThatDiedIsReplaced) {
 }
 
 TEST(HttpClient, WhatChangesSomethingIsNotSentToADeadConnection) {
-  Canned server({"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na",
-                 "HTTP/1.1 201 Created\r\nContent-Length: 1\r\n\r\nb"});
+  ScriptedServer server({"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na",
+                         "HTTP/1.1 201 Created\r\nContent-Length: 1\r\n\r\nb"});
   Client client(server.endpoint());
   ASSERT_TRUE(client.send({}, 20000ms).ok());
   while (server.closed == 0) std::this_thread::sleep_for(1ms);
@@ -126,7 +126,7 @@ TEST(HttpClient, IsStoppedInTheMiddleOfAnAnswerThatNeverComes) {
 }
 
 TEST(HttpClient, AnAnswerCutShortIsAnError) {
-  Canned server({"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"});
+  ScriptedServer server({"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"});
   Client client(server.endpoint());
   const auto got = client.send({}, 20000ms);
   ASSERT_FALSE(got.ok());
@@ -174,7 +174,8 @@ TEST(HttpClient, AKeptConnectionThatSaysNothingMeetsTheDeadlineOnce) {
 }
 
 TEST(HttpClient, AStreamIsGivenPieceByPieceUntilEnoughWasSeen) {
-  Canned server({"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n3\r\ntwo\r\n"});
+  ScriptedServer server(
+      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n3\r\ntwo\r\n"});
   Client client(server.endpoint());
   std::string seen;
   const auto got = client.stream(
@@ -186,6 +187,79 @@ TEST(HttpClient, AStreamIsGivenPieceByPieceUntilEnoughWasSeen) {
       20000ms, 20000ms);
   ASSERT_TRUE(got.ok()) << got.error().text();
   EXPECT_EQ(seen, "onetwo");
+}
+
+// What a download is: the head first, then the body, of any size.
+struct CollectingReceiver {
+  std::vector<int> heads;
+  std::string body;
+  Client::Receiver receiver() {
+    return {.head =
+                [this](const Response& head) {
+                  heads.push_back(head.status);
+                  return Status();
+                },
+            .piece =
+                [this](std::string_view piece) {
+                  body += piece;
+                  return Status();
+                }};
+  }
+};
+
+TEST(HttpClient, ReceivesABodyThatIsLargerThanAnAnswerMayBe) {
+  const std::string body(9 << 20, 'x');
+  ScriptedServer server(
+      {"HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body});
+  CollectingReceiver received;
+  const auto got = Client(server.endpoint())
+                       .receive({}, received.receiver(), {.stall = 20000ms, .bytes = body.size()});
+  ASSERT_TRUE(got.ok()) << got.error().text();
+  EXPECT_EQ(received.heads, std::vector{200});
+  EXPECT_EQ(received.body.size(), body.size());
+  EXPECT_EQ(got->body, "");
+}
+
+TEST(HttpClient, ReceivesNoMoreThanItsLimit) {
+  ScriptedServer server({"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + std::string(100, 'x'),
+                         "HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\nx"});
+  for (int i = 0; i < 2; ++i) {
+    CollectingReceiver received;
+    const auto got =
+        Client(server.endpoint()).receive({}, received.receiver(), {.stall = 20000ms, .bytes = 99});
+    ASSERT_FALSE(got.ok());
+    EXPECT_EQ(got.error().code(), Errc::TooLarge);
+    EXPECT_LE(received.body.size(), 99U);
+  }
+}
+
+TEST(HttpClient, ReceivesNothingOfARefusal) {
+  ScriptedServer server({"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone",
+                         "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab"});
+  CollectingReceiver received;
+  const Client::ReceiveLimits limits{.stall = 20000ms, .bytes = 99};
+  Client client(server.endpoint());
+  const auto refused = client.receive({}, received.receiver(), limits);
+  ASSERT_TRUE(refused.ok()) << refused.error().text();
+  EXPECT_EQ(refused->status, 404);
+  EXPECT_EQ(refused->body, "none");
+  EXPECT_TRUE(received.heads.empty());
+  const auto cut = client.receive({}, received.receiver(), limits);
+  ASSERT_FALSE(cut.ok());
+  EXPECT_EQ(cut.error().code(), Errc::Corrupt);
+  EXPECT_EQ(received.body, "ab");
+}
+
+TEST(HttpClient, AReceiverCanEndIt) {
+  ScriptedServer server({"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody"});
+  const auto got =
+      Client(server.endpoint())
+          .receive({},
+                   {.head = [](const Response&) { return Status(Error(Errc::Denied, "no")); },
+                    .piece = [](std::string_view) { return Status(); }},
+                   {.stall = 20000ms, .bytes = 99});
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().code(), Errc::Denied);
 }
 
 TEST(HttpClient, ATokenCannotSmuggleALine) {

@@ -36,8 +36,8 @@ Status append(std::string& body, std::string_view bytes) {
 
 }  // namespace
 
-Error too_large() {
-  return {Errc::TooLarge, fmt::format("an answer of more than {} MiB", kBodyLimit >> 20U)};
+Error too_large(std::uint64_t limit) {
+  return {Errc::TooLarge, fmt::format("an answer of more than {}", human_bytes(limit))};
 }
 
 Result<Headers> parse_headers(std::string_view text) {
@@ -90,7 +90,7 @@ Status ResponseReader::choose_body() {
   } else if (length != nullptr) {
     const auto count = parse_u64(*length);
     if (!count) return corrupt("a body of unlikely length");
-    if (*count > kBodyLimit) return too_large();
+    if (*count > length_limit_) return too_large(length_limit_);
     left_ = *count;
     state_ = left_ == 0 ? State::Done : State::Counted;
   } else {
@@ -103,7 +103,7 @@ Status ResponseReader::choose_body() {
 Status ResponseReader::chunk_size(std::string_view line) {
   const auto size = parse_u64(trim(line.substr(0, line.find(';'))), 16);
   if (!size) return corrupt("a chunk of unlikely size");
-  if (*size > kBodyLimit) return too_large();
+  if (*size > length_limit_) return too_large(length_limit_);
   left_ = *size;
   state_ = left_ == 0 ? State::Trailer : State::Chunk;
   return {};

@@ -15,12 +15,15 @@ namespace gantry::http {
 inline constexpr std::size_t kHeadLimit = std::size_t{64} << 10;
 // As much as json::Document takes. The agent's container may have 128 MiB.
 inline constexpr std::size_t kBodyLimit = std::size_t{8} << 20;
-Error too_large();
+Error too_large(std::uint64_t limit = kBodyLimit);
 
 class ResponseReader {
  public:
   enum class Body : std::uint8_t { Expected, None };  // None: the answer to HEAD
-  explicit ResponseReader(Body body = Body::Expected) : body_(body) {}
+  // `length_limit`: of a body or a chunk whose length is announced. Of what the caller leaves in
+  // `body` between two calls, kBodyLimit is the limit in any case.
+  explicit ResponseReader(Body body = Body::Expected, std::uint64_t length_limit = kBodyLimit)
+      : body_(body), length_limit_(length_limit) {}
 
   // Appends what belongs to the body. Bytes after the end of the response are Corrupt: there is
   // only one request.
@@ -54,6 +57,7 @@ class ResponseReader {
   Status take_body(std::string_view& bytes, std::string& body);
 
   Body body_;
+  std::uint64_t length_limit_;
   State state_ = State::Head;
   std::string pending_;     // of the head or of a line
   std::uint64_t left_ = 0;  // of the counted body or of the chunk

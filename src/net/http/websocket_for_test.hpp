@@ -27,8 +27,8 @@ class ScriptedSocket {
  public:
   explicit ScriptedSocket(int fd) : fd_(fd) {}
 
-  void write(std::string_view bytes) const {
-    ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  bool write(std::string_view bytes) const {  // false when the client closed
+    return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) >= 0;
   }
   std::string read() const {  // "" when the client closed
     std::string text(65536, '\0');

@@ -141,5 +141,22 @@ TEST(WebSocket, FramesThatDoNotComeAreATimeout) {
   EXPECT_EQ(got.error().code(), Errc::Timeout);
 }
 
+// Frames that are never for us, faster than they can be read: the socket is never empty.
+TEST(WebSocket, AServerThatFloodsIsLeftAtTheDeadline) {
+  ScriptedPeer peer([](const ScriptedSocket& socket) {
+    socket.write(switching_protocols(socket.read_head()));
+    std::string flood;
+    while (flood.size() < (1U << 18U)) flood += frame(0x82, "for another reader");
+    const auto end = in(5s);  // so that a client without a deadline fails and does not hang
+    while (std::chrono::steady_clock::now() < end && socket.write(flood)) {
+    }
+  });
+  auto opened = open(peer);
+  ASSERT_TRUE(opened.ok()) << opened.error().text();
+  const auto got = std::get<WebSocket>(*opened).read(in(50ms));
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().code(), Errc::Timeout);
+}
+
 }  // namespace
 }  // namespace gantry::http

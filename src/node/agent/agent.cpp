@@ -261,8 +261,8 @@ bool Agent::ready() const {
 }
 
 // By GPU: the pods that the kubelet gave it to, and the processes that NVML sees on it.
-OwnershipFilter::InUse Agent::in_use(Certainty certainty) const {
-  OwnershipFilter::InUse found{.certain = certainty == Certainty::JustAsked};
+OwnershipFilter::GpuUsage Agent::in_use(Certainty certainty) const {
+  OwnershipFilter::GpuUsage found{.certain = certainty == Certainty::JustAsked};
   const metrics::Snapshot known{
       .inventory = inventory_,
       .holders = known_holders(),

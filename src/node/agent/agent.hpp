@@ -59,7 +59,7 @@ class Agent {
   // Whether the list of holders was read just now.
   enum class Certainty : std::uint8_t { Remembered, JustAsked };
   Result<resources::Offer> settled_offer(Certainty certainty);
-  OwnershipFilter::InUse in_use(Certainty certainty) const;
+  OwnershipFilter::GpuUsage in_use(Certainty certainty) const;
   std::vector<model::DeviceAllocation> known_holders() const;
   Status update_mps_daemons(resources::Offer& offer);
   void add_used_daemons(std::vector<mps::DaemonPlan>& plans) const;

@@ -80,7 +80,7 @@ void OwnershipFilter::keep_changes_from_beginning() {
 
 // A GPU of another owner stays with it: only a request gives it back (owner_change.hpp).
 OwnershipFilter::HoldBack OwnershipFilter::reason_by_ledger(const resources::GpuUse& gpu,
-                                                            const InUse& in_use,
+                                                            const GpuUsage& in_use,
                                                             Clock::time_point now) {
   const auto adopted = ledger_->adopt(gpu.pci, gpu.gpu, ownership::Owner::Plugin, gpu.use);
   if (!adopted.ok()) return {.reason = adopted.error().text()};
@@ -139,7 +139,7 @@ std::string OwnershipFilter::reason_by_former(
 
 // Soon after the kubelet has seen the withdrawal, because a change of the GPU waits for it. Later,
 // only for the end of pods, unless the kubelet has not been asked since.
-std::chrono::milliseconds OwnershipFilter::next_look(const InUse& in_use,
+std::chrono::milliseconds OwnershipFilter::next_look(const GpuUsage& in_use,
                                                      Clock::time_point now) const {
   auto next = in_use.certain ? kPodEnds : std::chrono::milliseconds{0};
   for (const auto& [gpu, since] : withdrawn_) {
@@ -150,7 +150,7 @@ std::chrono::milliseconds OwnershipFilter::next_look(const InUse& in_use,
 }
 
 OwnershipFilter::HoldBack OwnershipFilter::why_not(const resources::GpuUse& gpu,
-                                                   const InUse& in_use,
+                                                   const GpuUsage& in_use,
                                                    const Result<ownership::OwnershipState>& former,
                                                    Clock::time_point now) {
   if (const auto found = withheld_.find(gpu.pci); found != withheld_.end())
@@ -160,7 +160,7 @@ OwnershipFilter::HoldBack OwnershipFilter::why_not(const resources::GpuUse& gpu,
 }
 
 std::optional<std::chrono::milliseconds> OwnershipFilter::settle(resources::Offer& offer,
-                                                                 const InUse& in_use,
+                                                                 const GpuUsage& in_use,
                                                                  Clock::time_point now) {
   const auto names = names_in(offer);
   const auto former =

@@ -34,7 +34,7 @@ class OwnershipFilter {
     std::string resource;  // under which the kubelet counts the device
     std::string device;    // the UUID of the GPU or the MIG instance
   };
-  struct InUse {
+  struct GpuUsage {
     // True if the kubelet reported this just now. Only then may a GPU change its use: a pod that
     // got the GPU just before it was withdrawn may have no process on it for minutes.
     bool certain = false;
@@ -54,7 +54,7 @@ class OwnershipFilter {
 
   // Removes from the offer what must not be offered, and adds the reason to its notes. Returns when
   // to look again if a GPU was held back that may become free later.
-  std::optional<std::chrono::milliseconds> settle(resources::Offer& offer, const InUse& in_use,
+  std::optional<std::chrono::milliseconds> settle(resources::Offer& offer, const GpuUsage& in_use,
                                                   Clock::time_point now = Clock::now());
 
  private:
@@ -64,12 +64,12 @@ class OwnershipFilter {
     bool may_end = true;  // without a request to us: look again
   };
   void keep_changes_from_beginning();
-  std::chrono::milliseconds next_look(const InUse& in_use, Clock::time_point now) const;
-  HoldBack reason_by_ledger(const resources::GpuUse& gpu, const InUse& in_use,
+  std::chrono::milliseconds next_look(const GpuUsage& in_use, Clock::time_point now) const;
+  HoldBack reason_by_ledger(const resources::GpuUse& gpu, const GpuUsage& in_use,
                             Clock::time_point now);
   std::string reason_by_former(const resources::GpuUse& gpu,
                                const Result<ownership::OwnershipState>& former) const;
-  HoldBack why_not(const resources::GpuUse& gpu, const InUse& in_use,
+  HoldBack why_not(const resources::GpuUse& gpu, const GpuUsage& in_use,
                    const Result<ownership::OwnershipState>& former, Clock::time_point now);
 
   const sys::Host& host_;

@@ -29,13 +29,13 @@ resources::Offer offered(AllocationMode use, const std::string& name = gpu_name)
 class OwnershipTest : public testing::Test {
  protected:
   // Only the devices that are left, and why the others are not.
-  std::size_t settle(resources::Offer offer, const OwnershipFilter::InUse& in_use = {}) {
+  std::size_t settle(resources::Offer offer, const OwnershipFilter::GpuUsage& in_use = {}) {
     now_ += 1s;
     ownership_.settle(offer, in_use, now_);
     notes_ = offer.notes;
     return offer.resources.at(0).devices.size();
   }
-  static OwnershipFilter::InUse held_as(const std::string& resource, bool certain) {
+  static OwnershipFilter::GpuUsage held_as(const std::string& resource, bool certain) {
     return {.certain = certain,
             .pods = {{"GPU-a", {{.pod = "ns/p", .resource = resource, .device = "GPU-a"}}}}};
   }

@@ -17,12 +17,12 @@ constexpr std::string_view kStartsComponent = "start";
 
 // Adds the UUIDs of the cards and instances behind the kubelet's names.
 void add_devices(const CurrentOffer& offering, const model::DeviceAllocation& holder,
-                 std::set<std::string>& found) {
+                 std::set<model::GpuUuid>& found) {
   for (const auto& offered : offering.offer.resources) {
     if (offered.name != holder.resource) continue;
     for (const auto& device : offered.devices) {
       if (std::find(holder.ids.begin(), holder.ids.end(), device.id) == holder.ids.end()) continue;
-      found.insert(device.mig.text.empty() ? device.gpu.text : device.mig.text);
+      found.insert(device.mig.text.empty() ? device.gpu : device.mig);
     }
   }
 }
@@ -31,7 +31,7 @@ void add_devices(const CurrentOffer& offering, const model::DeviceAllocation& ho
 model::Grant grant_of(const kubelet::Checkpoint& checkpoint,
                       const model::DeviceAllocation& container, const CurrentOffer& offering) {
   model::Grant grant{.pod = container.pod};
-  std::set<std::string> devices;
+  std::set<model::GpuUuid> devices;
   for (const auto& holder : checkpoint.holders) {
     if (holder.pod.uid != container.pod.uid || holder.container != container.container) continue;
     grant.resources[holder.resource] = holder.ids;
@@ -183,9 +183,10 @@ Result<PreStartHandler::PreStartState> PreStartHandler::try_once(const WaitingRe
     }
     look_at_grants_ = true;
     GANTRY_CHECK(write_grant(holder, grant));
-    log_.info(
-        kStartsComponent, "container starts",
-        {{"pod_uid", holder.pod.uid}, {"container", holder.container}, {"devices", grant.devices}});
+    log_.info(kStartsComponent, "container starts",
+              {{"pod_uid", holder.pod.uid},
+               {"container", holder.container},
+               {"devices", model::to_texts(grant.devices)}});
   }
   return holders.empty() ? PreStartState::NotYet : PreStartState::Ready;
 }

@@ -48,6 +48,10 @@ class KubeletStarts : public KubeletFixture {
     EXPECT_TRUE(read.ok()) << read.error().text();
     return read.ok() ? *std::move(read) : model::Grant{};
   }
+  std::vector<std::string> devices_of(const std::string& uid,
+                                      const std::string& container = "main") {
+    return model::to_texts(grant(uid, container).devices);
+  }
 
   model::Inventory machine_ = plan::machine_for_test();
   PreStartHandler handler_{*loop_, host_, "/dp", log_, {.pause = 1ms, .looks = 3}};
@@ -57,7 +61,7 @@ TEST_F(KubeletStarts, AContainerIsGrantedTheDevicesThatTheKubeletGaveIt) {
   offer(machine_, mixed_mig_for_test());
   ASSERT_TRUE(kubelet_.admit(pod_with("u1", {{kGpuResource, 2}})).ok());
   ASSERT_TRUE(kubelet_.start_container("u1", "main").ok());
-  EXPECT_THAT(grant("u1").devices, ElementsAre(gpu(0), gpu(1)));
+  EXPECT_THAT(devices_of("u1"), ElementsAre(gpu(0), gpu(1)));
   EXPECT_THAT(grant("u1").resources, ElementsAre(Pair(kGpuResource, ElementsAre(gpu(0), gpu(1)))));
 }
 
@@ -67,7 +71,7 @@ TEST_F(KubeletStarts, OneGrantHasTheDevicesOfAllResources) {
   ASSERT_TRUE(kubelet_.start_container("u1", "main").ok());
   const auto whole = kubelet_.ids_of("u1", "main", kGpuResource);
   const auto part = kubelet_.ids_of("u1", "main", kMigResource);
-  EXPECT_THAT(grant("u1").devices, ElementsAre(whole[0], part[0]));
+  EXPECT_THAT(devices_of("u1"), ElementsAre(whole[0], part[0]));
   EXPECT_THAT(grant("u1").resources,
               ElementsAre(Pair(kGpuResource, whole), Pair(kMigResource, part)));
 }
@@ -81,7 +85,7 @@ TEST_F(KubeletStarts, TwoReplicasOfOneGpuAreGrantedAsThatGpu) {
   offer(one_gpu, options);
   ASSERT_TRUE(kubelet_.admit(pod_with("u1", {{kGpuResource, 2}})).ok());
   ASSERT_TRUE(kubelet_.start_container("u1", "main").ok());
-  EXPECT_THAT(grant("u1").devices, ElementsAre(gpu(0)));
+  EXPECT_THAT(devices_of("u1"), ElementsAre(gpu(0)));
   EXPECT_THAT(grant("u1").resources,
               ElementsAre(Pair(kGpuResource, ElementsAre(gpu(0) + "::0", gpu(0) + "::1"))));
 }
@@ -92,7 +96,7 @@ TEST_F(KubeletStarts, EachContainerOfAPodHasItsOwnGrant) {
   two.containers.push_back({.name = "other", .limits = {{kGpuResource, 1}}});
   ASSERT_TRUE(kubelet_.admit(two).ok());
   ASSERT_TRUE(kubelet_.start_container("u1", "other").ok());
-  EXPECT_EQ(grant("u1", "other").devices, kubelet_.ids_of("u1", "other", kGpuResource));
+  EXPECT_EQ(devices_of("u1", "other"), kubelet_.ids_of("u1", "other", kGpuResource));
   EXPECT_EQ(grants::read(host_, "u1", "main").error().code(), Errc::NotFound);
 }
 
@@ -275,7 +279,7 @@ TEST_F(PreStart, WaitsUntilTheCheckpointNamesTheContainer) {
   write_checkpoint(kGpuResource, {gpu_});
   ASSERT_TRUE(until([&] { return asked.answered(); }));
   EXPECT_TRUE(asked.is_ready());
-  EXPECT_THAT(grants::read(host_, "u1", "main")->devices, ElementsAre(gpu_));
+  EXPECT_THAT(grants::read(host_, "u1", "main")->devices, ElementsAre(model::GpuUuid{gpu_}));
   EXPECT_TRUE(asked.dropped());
 }
 
@@ -360,7 +364,7 @@ TEST_F(PreStart, UsesTheOfferAtTheTimeOfTheRequest) {
   write_checkpoint(kGpuResource, {gpu_});
   ASSERT_TRUE(until([&] { return asked.answered(); }));
   EXPECT_TRUE(asked.is_ready());
-  EXPECT_THAT(grants::read(host_, "u1", "main")->devices, ElementsAre(gpu_));
+  EXPECT_THAT(grants::read(host_, "u1", "main")->devices, ElementsAre(model::GpuUuid{gpu_}));
 }
 
 // The checkpoint has no names; the share was made from the pod itself.
@@ -376,7 +380,7 @@ TEST_F(PreStart, KeepsTheShareOfTheContainerAndTheNameOfItsPod) {
   ASSERT_TRUE(asked.is_ready());
   const auto now = grants::read(host_, "u1", "main");
   ASSERT_TRUE(now.ok());
-  EXPECT_THAT(now->devices, ElementsAre(gpu_));
+  EXPECT_THAT(now->devices, ElementsAre(model::GpuUuid{gpu_}));
   EXPECT_EQ(now->share, known.share);
   EXPECT_EQ(now->pod, known.pod);
 }

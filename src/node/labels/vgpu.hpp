@@ -10,9 +10,6 @@ namespace gantry::labels {
 
 std::optional<VgpuHost> read_vgpu(const sys::Host& host);
 
-// Reads the configuration space of a PCI function. Accepts any bytes.
-std::optional<VgpuHost> parse_vgpu(std::string_view config_space);
-
 // Reads /sys/class/dmi/id/product_name or another file with one line; "" if it cannot be read.
 std::string read_machine_type(const sys::Host& host,
                               std::string_view path = "/sys/class/dmi/id/product_name");

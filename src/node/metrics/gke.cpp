@@ -39,7 +39,7 @@ void add_card(std::string& labels, const std::string& id, const std::string& mod
   add_label(labels, "model", model);
 }
 
-const std::string& name_of(const Snapshot& snapshot, const model::GpuUuid& uuid) {
+const std::string& gpu_model(const Snapshot& snapshot, const model::GpuUuid& uuid) {
   static const std::string none;
   for (const auto& gpu : snapshot.inventory.gpus) {
     if (gpu.uuid == uuid) return gpu.name;
@@ -51,7 +51,7 @@ GkeSeries make_row(const Snapshot& snapshot, const Attribution& holder) {
   GkeSeries row;
   add_gke_pod(row.labels, holder.holder);
   add_card(row.labels, holder.mig.text.empty() ? holder.gpu.text : holder.mig.text,
-           name_of(snapshot, holder.gpu));
+           gpu_model(snapshot, holder.gpu));
   const auto* reading = find_reading(snapshot, holder.gpu);
   if (reading == nullptr) return row;
   if (const auto* instance = find_instance(*reading, holder.mig)) {

@@ -18,29 +18,30 @@
 namespace gantry::metrics {
 namespace {
 
-struct Ran {
+struct CommandResult {
   int status = -1;
   std::string output;
 };
 
-Ran run(const std::string& command) {
-  Ran ran;
+CommandResult run(const std::string& command) {
+  CommandResult result;
   std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "re");
-  if (pipe == nullptr) return ran;
+  if (pipe == nullptr) return result;
   std::array<char, 4096> buffer{};
   while (std::fgets(buffer.data(), static_cast<int>(buffer.size()), pipe) != nullptr)
-    ran.output += buffer.data();
-  ran.status = WEXITSTATUS(::pclose(pipe));
-  return ran;
+    result.output += buffer.data();
+  result.status = WEXITSTATUS(::pclose(pipe));
+  return result;
 }
 
 void expect_readable(const std::string& page) {
   constexpr int kOnlyOpinions = 3;
   test::Tree tree;
   tree.file("page", page);
-  const auto ran = run(fmt::format("promtool check metrics < {}", tree.path("/page")));
-  EXPECT_TRUE(ran.status == 0 || ran.status == kOnlyOpinions) << ran.status << "\n" << ran.output;
-  for (const auto line : lines(ran.output)) {
+  const auto result = run(fmt::format("promtool check metrics < {}", tree.path("/page")));
+  EXPECT_TRUE(result.status == 0 || result.status == kOnlyOpinions) << result.status << "\n"
+                                                                    << result.output;
+  for (const auto line : lines(result.output)) {
     const bool of_others = line.starts_with("DCGM_") || line.starts_with("memory_total ");
     EXPECT_TRUE(of_others || line.empty()) << line;
   }

@@ -44,7 +44,7 @@ Result<bool> flag_of(const yaml::Value& map, std::string_view key, bool otherwis
   return error_at(*map.find(key), fmt::format("{} is neither true nor false", key));
 }
 
-Result<std::string> name_of(const yaml::Value& map, std::string_view key) {
+Result<std::string> optional_resource_name(const yaml::Value& map, std::string_view key) {
   GANTRY_TRY(const auto text, scalar_text(map, key));
   if (text.empty()) return std::string();
   return resource_name(text).in(map.find(key)->where());
@@ -110,9 +110,9 @@ Result<const yaml::Value*> list_at(const yaml::Value& map, std::string_view key)
 Result<SharedResource> shared_from(const yaml::Value& map, std::string_view place) {
   GANTRY_CHECK(check_keys(map, place, {"name", "rename", "devices", "replicas"}));
   SharedResource shared{.where = map.where()};
-  GANTRY_TRY(shared.name, name_of(map, "name"));
+  GANTRY_TRY(shared.name, optional_resource_name(map, "name"));
   if (shared.name.empty()) return error_at(map, "name is missing: say which resource is shared");
-  GANTRY_TRY(shared.rename, name_of(map, "rename"));
+  GANTRY_TRY(shared.rename, optional_resource_name(map, "rename"));
   GANTRY_TRY(shared.devices, choice_of(map));
   GANTRY_TRY(shared.replicas, replicas_of(map));
   return shared;
@@ -145,7 +145,7 @@ Status read_rules(const yaml::Value& map, std::string_view key, std::vector<Name
     GANTRY_CHECK(check_keys(item, fmt::format("resources.{}", key), {"pattern", "name"}));
     NameRule rule{.where = item.where()};
     GANTRY_TRY(rule.pattern, scalar_text(item, "pattern"));
-    GANTRY_TRY(rule.name, name_of(item, "name"));
+    GANTRY_TRY(rule.name, optional_resource_name(item, "name"));
     if (rule.pattern.empty() || rule.name.empty() || rule.pattern.size() > 128) {
       return error_at(
           item,
@@ -173,7 +173,7 @@ Result<GpuRule> gpu_rule_from(const yaml::Value& map) {
     return error_at(
         map, fmt::format("replicas is not allowed with use: {}; it needs use: replicas", word));
   }
-  GANTRY_TRY(rule.name, name_of(map, "name"));
+  GANTRY_TRY(rule.name, optional_resource_name(map, "name"));
   const bool named =
       rule.use == model::AllocationMode::Whole || rule.use == model::AllocationMode::Replicas;
   if (!rule.name.empty() && !named) {

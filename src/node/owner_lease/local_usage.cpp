@@ -78,7 +78,7 @@ void add_grants(const sys::Host& host, const DeviceNames& names, std::vector<std
   for (const auto& written : *granted) {
     const auto& grant = written.grant;
     const bool device = std::any_of(grant.devices.begin(), grant.devices.end(),
-                                    [&](const auto& id) { return is_of(id, names); });
+                                    [&](const auto& uuid) { return is_of(uuid.text, names); });
     const auto on_gpu = [&](const model::GpuShare& one) { return one.uuid == names.uuid; };
     const bool part =
         grant.share && std::any_of(grant.share->parts.begin(), grant.share->parts.end(), on_gpu);

@@ -125,6 +125,24 @@ TEST_F(OwnerLease, WaitsForHoldersIfAsked) {
   EXPECT_THAT(progress_, ElementsAre("waiting for pod a/b and 1 more", "waiting for pod a/c"));
 }
 
+// The wait for the lease takes all of it, so nothing is left to wait for a process that the agent
+// did not see.
+TEST_F(OwnerLease, TheTimeIsForTheLeaseAndTheProcessesTogether) {
+  tree_.file("proc/driver/nvidia/gpus/0000:3b:00.0/information",
+             "GPU UUID: \t GPU-a\nDevice Minor: \t 0\n");
+  tree_.file("proc/4711/comm", "python3\n").link("proc/4711/fd/3", "/dev/nvidia0");
+  TestAgent agent(host_);
+  agent.set_usage({{.withdrawn = true, .holders = {"pod a/b"}}, {.withdrawn = true}});
+  const auto slow = [this](const std::string& text) {
+    progress_.push_back(text);
+    std::this_thread::sleep_for(600ms);
+  };
+  const auto status = with_ownership(host_, to_vm, {.wait = 500ms, .progress = slow}, succeed);
+  EXPECT_EQ(status.error().code(), Errc::Busy);
+  EXPECT_THAT(status.error().text(), HasSubstr("process 4711"));
+  EXPECT_THAT(progress_, ElementsAre("waiting for pod a/b"));
+}
+
 TEST_F(OwnerLease, OneGpuHasOneLease) {
   TestAgent agent(host_);
   const auto status = change(reset, [&]() -> Status {

@@ -31,7 +31,7 @@ Error bad_message(std::string_view what) {
 }
 
 template <class E, std::size_t N>
-std::string_view name_of(const std::array<std::string_view, N>& names, E value) {
+std::string_view word_for(const std::array<std::string_view, N>& names, E value) {
   return names[static_cast<std::size_t>(value)];
 }
 
@@ -111,7 +111,7 @@ std::string to_json(const OwnerRequest& request) {
   json::Writer out;
   out.object([&] {
     out.member("version", kProtocolVersion);
-    out.member("request", name_of(kRequestNames, request.kind));
+    out.member("request", word_for(kRequestNames, request.kind));
     out.member("gpu", request.intent.gpu.sysfs());
     out.member("to", ownership::to_string(request.intent.to));
     out.member("use", model::to_string(request.intent.use));
@@ -119,7 +119,7 @@ std::string to_json(const OwnerRequest& request) {
     out.member("pid", request.intent.pid);
     out.member("since", request.intent.since_unix_seconds);
     out.member("wait_ms", static_cast<std::int64_t>(request.wait.count()));
-    out.member("outcome", name_of(kOutcomeNames, request.outcome));
+    out.member("outcome", word_for(kOutcomeNames, request.outcome));
     if (!request.yielding.empty()) out.array("yielding", request.yielding);
     if (!request.uuid.text.empty()) out.member("uuid", request.uuid.text);
   });
@@ -130,7 +130,7 @@ std::string to_json(const OwnerReply& reply) {
   json::Writer out;
   out.object([&] {
     out.member("version", kProtocolVersion);
-    out.member("reply", name_of(kReplyNames, reply.kind));
+    out.member("reply", word_for(kReplyNames, reply.kind));
     out.member("code", static_cast<std::uint64_t>(reply.code));
     out.member("text", reply.text.substr(0, kMaxReplyText));
   });

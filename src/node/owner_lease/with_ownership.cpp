@@ -53,6 +53,10 @@ std::string first_holder(const GpuUsage& usage) {
   return usage.pids.empty() ? "" : fmt::format("process {}", usage.pids.front());
 }
 
+void look_again_before(Clock::time_point until) {
+  std::this_thread::sleep_until(std::min(until, Clock::now() + kLookAgain));
+}
+
 // Without an agent: waits until nothing uses the GPU, or as long as allowed.
 Result<GpuUsage> wait_for_users(const sys::Host& host, const ownership::OwnerChange& change,
                                 const LeaseOptions& options) {
@@ -63,23 +67,23 @@ Result<GpuUsage> wait_for_users(const sys::Host& host, const ownership::OwnerCha
     const auto holder = first_holder(usage);
     if (holder.empty() || Clock::now() >= until) return usage;
     progress.say(fmt::format("waiting for {}", holder));
-    std::this_thread::sleep_for(kLookAgain);
+    look_again_before(until);
   }
 }
 
 // With an agent's lease: the agent may not see every process of the machine. Without an agent: a
 // process or share may have come before the intent was written. After it none is created.
 Status wait_for_processes(const sys::Host& host, const ownership::OwnerChange& change,
-                          const LeaseOptions& options) {
+                          const LeaseOptions& options, Clock::time_point until) {
   ProgressReporter progress(options);
-  for (const auto until = Clock::now() + options.wait;;) {
+  for (;;) {
     GANTRY_TRY(const auto holders, processes_and_shares(host, change.gpu, options.yielding));
     if (holders.empty()) return {};
     if (Clock::now() >= until)
       return Error(Errc::Busy,
                    fmt::format("{} is held by {}", change.gpu.sysfs(), holders.front()));
     progress.say(fmt::format("waiting for {}", holders.front()));
-    std::this_thread::sleep_for(kLookAgain);
+    look_again_before(until);
   }
 }
 
@@ -161,13 +165,14 @@ Status act_quietly(const sys::Host& host, const model::PciAddress& gpu,
 Status change_with_agent(const sys::Host& host, int agent, const ownership::OwnerChange& change,
                          const LeaseOptions& options, const std::function<Status()>& act) {
   GANTRY_TRY(const auto lock, ownership::ChangeLock::take(host, change.gpu));
+  const auto until = Clock::now() + options.wait;  // for the lease and the processes together
   const auto intent = ownership::intent_of(change);
   const auto leased = wait_for_lease(agent, intent, known_uuid(host, change.gpu), options);
   if (!leased.ok()) {
     take_back_unused(host, agent, intent);
     return leased;
   }
-  auto acted = wait_for_processes(host, change, options);
+  auto acted = wait_for_processes(host, change, options, until);
   acted = acted.ok() ? act_quietly(host, change.gpu, act) : not_acted(acted.error());
   const auto settled = settle_anywhere(host, agent, intent, ownership::outcome_of(acted));
   if (!acted.ok()) return acted;
@@ -248,9 +253,7 @@ Status with_ownership(const sys::Host& host, const ownership::OwnerChange& chang
     return Error(agent.error()).in("asking the agent for the GPU");
   GANTRY_TRY(const auto usage, wait_for_users(host, change, options));
   const auto act_if_unused = [&]() -> Status {
-    auto once = options;
-    once.wait = 0ms;
-    const auto unused = wait_for_processes(host, change, once);
+    const auto unused = wait_for_processes(host, change, options, Clock::now());
     return unused.ok() ? act_quietly(host, change.gpu, act) : not_acted(unused.error());
   };
   // An agent that started meanwhile has the ledger.

@@ -35,7 +35,9 @@ void read(const PodCache& cache, const std::atomic<bool>& done) {
       ASSERT_TRUE(parsed.ok());
       EXPECT_EQ((*parsed)["metadata"]["name"].string(), fmt::format("p{}", i));
     }
-    if (cache.complete()) EXPECT_LE(cache.all().size(), std::size_t{kPods});
+    if (cache.complete()) {
+      EXPECT_LE(cache.all().size(), std::size_t{kPods});
+    }
   }
 }
 

@@ -47,29 +47,29 @@ void look_at(const model::Gpu& gpu, Step& step) {
 }
 
 // The ids of whole GPUs, once each: a replica's id is its card's with a number behind it.
-std::vector<std::string> gpus_of(const kubelet::Checkpoint& checkpoint, json::Value pod) {
-  std::set<std::string> uuids;
+std::vector<model::GpuUuid> gpus_of(const kubelet::Checkpoint& checkpoint, json::Value pod) {
+  std::set<model::GpuUuid> uuids;
   for (const auto& holder : checkpoint.holders) {
     if (holder.pod.uid != pod["metadata"]["uid"].string()) continue;
     for (const auto& id : holder.ids)
-      if (id.starts_with("GPU-")) uuids.insert(id.substr(0, id.find("::")));
+      if (id.starts_with("GPU-")) uuids.insert({id.substr(0, id.find("::"))});
   }
   return {uuids.begin(), uuids.end()};
 }
 
 }  // namespace
 
-Step gpu_answer_step(const std::vector<std::string>& uuids, const model::Inventory& inventory) {
+Step gpu_answer_step(const std::vector<model::GpuUuid>& uuids, const model::Inventory& inventory) {
   auto step = new_step();
   for (const auto& uuid : uuids) {
     const auto found = std::find_if(inventory.gpus.begin(), inventory.gpus.end(),
-                                    [&](const model::Gpu& gpu) { return gpu.uuid.text == uuid; });
+                                    [&](const model::Gpu& gpu) { return gpu.uuid == uuid; });
     if (found != inventory.gpus.end()) {
       look_at(*found, step);
     } else {
-      step.read += fmt::format("{}{} is missing", step.read.empty() ? "" : ", ", uuid);
+      step.read += fmt::format("{}{} is missing", step.read.empty() ? "" : ", ", uuid.text);
       note_problem(step, StepStatus::Failed,
-                   fmt::format("the driver does not list {}, which the pod holds", uuid));
+                   fmt::format("the driver does not list {}, which the pod holds", uuid.text));
     }
   }
   return step;

@@ -15,7 +15,7 @@
 namespace gantry::why {
 
 // Compares the GPUs of the pod with what the driver says. Pure.
-explain::Step gpu_answer_step(const std::vector<std::string>& uuids,
+explain::Step gpu_answer_step(const std::vector<model::GpuUuid>& uuids,
                               const model::Inventory& inventory);
 
 // The same for the GPUs in the kubelet's checkpoint. nullopt: it has no whole GPU for the pod.

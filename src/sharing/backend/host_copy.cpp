@@ -4,6 +4,7 @@
 #include "base/core/hash.hpp"
 #include "base/sys/replace_file.hpp"
 #include "container/driver_dir/current.hpp"
+#include "sharing/policy/paths.hpp"
 
 #include <fmt/format.h>
 
@@ -21,7 +22,7 @@ Result<std::string> path_for_engines(const sys::Host& host, const std::string& p
   Hash hash;
   hash.add(content);
   const auto name = path.substr(path.rfind('/') + 1);
-  const auto place = fmt::format("{}/{}/{}", kFenceCopies, hash.text(), name);
+  const auto place = fmt::format("{}/{}/{}", policy::kFenceCopies, hash.text(), name);
   const auto known = host.info(place);
   if (!known.ok() || known->size != content.size())
     GANTRY_CHECK(sys::replace_file(host.outside(place), content, 0755));

@@ -12,13 +12,11 @@
 
 namespace gantry::backend {
 
-inline constexpr const char* kFenceCopies = "/var/lib/gantry/fence";  // DIGEST/NAME below it
-
-// Returns the path by which an engine finds the file: `path` itself, or its copy on the host. A
-// copy never changes, because a container that mounts it may outlive this process. Copies are never
-// removed: the engine's records of a stopped container contain the path (containerd keeps them in
-// its own database), and the container mounts the file again when it starts. `gantry doctor`
-// (shares.copies) says how many copies there are.
+// Returns the path by which an engine finds the file: `path` itself, or its copy on the host, below
+// policy::kFenceCopies. A copy never changes, because a container that mounts it may outlive this
+// process. Copies are never removed: the engine's records of a stopped container contain the path
+// (containerd keeps them in its own database), and the container mounts the file again when it
+// starts. `gantry doctor` (shares.copies) says how many copies there are.
 Result<std::string> path_for_engines(const sys::Host& host, const std::string& path);
 
 }  // namespace gantry::backend

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/backend/host_copy.hpp"
 
+#include "sharing/policy/paths.hpp"
 #include "support/tree.hpp"
 
 #include <gmock/gmock.h>
@@ -28,7 +29,7 @@ TEST(FenceOnHost, OnThisMachineEnginesSeeWhatWeSee) {
 TEST(FenceOnHost, TheHostGetsACopyAndTheEngineItsPathThere) {
   Places places;
   const auto named = places.named();
-  EXPECT_THAT(named, StartsWith(kFenceCopies));
+  EXPECT_THAT(named, StartsWith(std::string(policy::kFenceCopies)));
   EXPECT_THAT(named, EndsWith("/fence.so"));
   EXPECT_EQ(*places.machine.host().read(named), "a library");
 }
@@ -37,7 +38,7 @@ TEST(FenceOnHost, OfASimulatedMachineTheEngineGetsTheRealPath) {
   Places places;
   places.machine.file(".gantry-sim");
   const auto named = places.named();
-  EXPECT_THAT(named, StartsWith(places.machine.root() + kFenceCopies));
+  EXPECT_THAT(named, StartsWith(places.machine.root() + std::string(policy::kFenceCopies)));
   EXPECT_EQ(*sys::Host::at("/")->read(named), "a library");
 }
 

@@ -11,6 +11,7 @@
 #include "base/sys/host.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "sharing/daemon/share_state.hpp"
+#include "sharing/policy/paths.hpp"
 #include "sharing/policy/share.hpp"
 
 #include <sys/types.h>
@@ -22,10 +23,9 @@
 
 namespace gantry::daemon {
 
-inline constexpr std::string_view kControlSocket = "/run/gantry/keeper.sock";
+using policy::kControlSocket;
+using policy::kSharesDirectory;
 inline constexpr std::string_view kLockFile = "/run/gantry/keeper.lock";
-inline constexpr std::string_view kSharesDirectory =
-    "/run/gantry/shares";  // NAME/share.json, NAME/fence/
 inline constexpr std::string_view kLogPath =
     "/run/gantry/keeper.log";  // of a daemon that a client started
 inline constexpr std::string_view kUntilIdle = "--until-idle";

@@ -27,7 +27,7 @@ void resolve_real() {}
 namespace test {
 namespace {
 
-struct Small {
+struct DriverState {
   std::mutex mutex;
   std::map<CUstream, std::uint64_t> ready{{CU_STREAM_LEGACY, 0}, {CU_STREAM_PER_THREAD, 0}};
   std::map<CUevent, std::uint64_t> reached;
@@ -35,8 +35,8 @@ struct Small {
   std::vector<FenceReport> reports;
   std::uint64_t misuses = 0;
 };
-Small& small() {
-  static Small& made = *new Small;  // the completion thread outlives main
+DriverState& driver_state() {
+  static DriverState& made = *new DriverState;  // the completion thread outlives main
   return made;
 }
 FenceLimits limits_page{};
@@ -51,7 +51,7 @@ CUcontext the_context() {
 
 template <class Handle>
 Handle next_handle() {
-  return reinterpret_cast<Handle>(small().next += 64);
+  return reinterpret_cast<Handle>(driver_state().next += 64);
 }
 
 CUresult get_current(CUcontext* context) {
@@ -92,55 +92,55 @@ CUresult device_uuid(CUuuid* uuid, CUdevice) {
 }
 
 CUresult stream_create(CUstream* stream, unsigned int) {
-  const std::lock_guard guard(small().mutex);
+  const std::lock_guard guard(driver_state().mutex);
   *stream = next_handle<CUstream>();
-  small().ready[*stream] = 0;
+  driver_state().ready[*stream] = 0;
   return CUDA_SUCCESS;
 }
 CUresult stream_destroy(CUstream stream) {
-  const std::lock_guard guard(small().mutex);
-  small().misuses += small().ready.erase(stream) == 1 ? 0 : 1;
+  const std::lock_guard guard(driver_state().mutex);
+  driver_state().misuses += driver_state().ready.erase(stream) == 1 ? 0 : 1;
   return CUDA_SUCCESS;
 }
 CUresult stream_synchronize(CUstream stream) {
   std::uint64_t until = 0;
   {
-    const std::lock_guard guard(small().mutex);
-    until = small().ready[stream];
+    const std::lock_guard guard(driver_state().mutex);
+    until = driver_state().ready[stream];
   }
   while (monotonic_ns() < until) sleep_for_ns(20'000);
   return CUDA_SUCCESS;
 }
 
 CUresult event_create(CUevent* event, unsigned int) {
-  const std::lock_guard guard(small().mutex);
+  const std::lock_guard guard(driver_state().mutex);
   *event = next_handle<CUevent>();
-  small().reached[*event] = 0;
+  driver_state().reached[*event] = 0;
   return CUDA_SUCCESS;
 }
 CUresult event_record(CUevent event, CUstream stream) {
-  const std::lock_guard guard(small().mutex);
-  const auto found = small().ready.find(stream);
-  const auto known = small().reached.find(event);
-  if (found == small().ready.end() || known == small().reached.end()) {
-    ++small().misuses;
+  const std::lock_guard guard(driver_state().mutex);
+  const auto found = driver_state().ready.find(stream);
+  const auto known = driver_state().reached.find(event);
+  if (found == driver_state().ready.end() || known == driver_state().reached.end()) {
+    ++driver_state().misuses;
     return CUDA_ERROR_INVALID_HANDLE;
   }
   known->second = found->second;
   return CUDA_SUCCESS;
 }
 CUresult event_query(CUevent event) {
-  const std::lock_guard guard(small().mutex);
-  const auto known = small().reached.find(event);
-  if (known == small().reached.end()) {
-    ++small().misuses;
+  const std::lock_guard guard(driver_state().mutex);
+  const auto known = driver_state().reached.find(event);
+  if (known == driver_state().reached.end()) {
+    ++driver_state().misuses;
     return CUDA_ERROR_INVALID_HANDLE;
   }
   return monotonic_ns() < known->second ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 CUresult event_destroy(CUevent event) {
-  const std::lock_guard guard(small().mutex);
-  small().misuses += small().reached.erase(event) == 1 ? 0 : 1;
+  const std::lock_guard guard(driver_state().mutex);
+  driver_state().misuses += driver_state().reached.erase(event) == 1 ? 0 : 1;
   return CUDA_SUCCESS;
 }
 
@@ -188,35 +188,35 @@ void set_gate(FenceGate state, std::uint32_t turn) {
 }
 
 CUresult enqueue(CUstream stream, std::uint64_t nanoseconds) {
-  const std::lock_guard guard(small().mutex);
-  const auto found = small().ready.find(stream);
-  if (found == small().ready.end()) return CUDA_ERROR_INVALID_HANDLE;
+  const std::lock_guard guard(driver_state().mutex);
+  const auto found = driver_state().ready.find(stream);
+  if (found == driver_state().ready.end()) return CUDA_ERROR_INVALID_HANDLE;
   found->second = std::max(found->second, monotonic_ns()) + nanoseconds;
   return CUDA_SUCCESS;
 }
 
 bool all_ended() {
-  const std::lock_guard guard(small().mutex);
+  const std::lock_guard guard(driver_state().mutex);
   const std::uint64_t now = monotonic_ns();
-  return std::all_of(small().ready.begin(), small().ready.end(),
+  return std::all_of(driver_state().ready.begin(), driver_state().ready.end(),
                      [&](const auto& stream) { return stream.second <= now; });
 }
 
 std::vector<FenceReport> reports() {
-  const std::lock_guard guard(small().mutex);
-  return small().reports;
+  const std::lock_guard guard(driver_state().mutex);
+  return driver_state().reports;
 }
 
 std::uint64_t misuses() {
-  const std::lock_guard guard(small().mutex);
-  return small().misuses;
+  const std::lock_guard guard(driver_state().mutex);
+  return driver_state().misuses;
 }
 
 }  // namespace test
 
 void report(FenceEvent event, uint32_t gpu, uint32_t turn, uint64_t value) {
-  const std::lock_guard guard(test::small().mutex);
-  test::small().reports.push_back({static_cast<uint32_t>(event), gpu, turn, 0, value});
+  const std::lock_guard guard(test::driver_state().mutex);
+  test::driver_state().reports.push_back({static_cast<uint32_t>(event), gpu, turn, 0, value});
 }
 
 }  // namespace gantry::fence

@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class Metered : public testing::Test {
+class MeterTest : public testing::Test {
  protected:
   Meter meter;
   TenantView view;
@@ -24,7 +24,7 @@ class Metered : public testing::Test {
   }
 };
 
-TEST_F(Metered, TellsAnyWindow) {
+TEST_F(MeterTest, TellsAnyWindow) {
   use(30, 5s);
   use(70, 1s);
   EXPECT_NEAR(meter.percent(1, 1s, now), 70, 0.1);
@@ -32,7 +32,7 @@ TEST_F(Metered, TellsAnyWindow) {
   EXPECT_NEAR(meter.percent(1, 5s, now), 38, 0.1);
 }
 
-TEST_F(Metered, AYoungTenantHasItsOwnLife) {
+TEST_F(MeterTest, AYoungTenantHasItsOwnLife) {
   use(50, 1s);
   EXPECT_NEAR(meter.percent(1, 5s, now), 50, 0.1);
   EXPECT_EQ(meter.percent(2, 5s, now), 0);
@@ -40,18 +40,18 @@ TEST_F(Metered, AYoungTenantHasItsOwnLife) {
   EXPECT_EQ(meter.percent(1, 5s, now), 0);
 }
 
-TEST_F(Metered, NotesThatComeFastAreNotKeptForEver) {
+TEST_F(MeterTest, NotesThatComeFastAreNotKeptForEver) {
   use(25, 30s, 1ms);
   EXPECT_NEAR(meter.percent(1, 1s, now), 25, 0.5);
   EXPECT_NEAR(meter.percent(1, 10s, now), 25, 0.5);
 }
 
-TEST_F(Metered, TheDifferenceIsWhatOnlyTheDriverSaw) {
+TEST_F(MeterTest, TheDifferenceIsWhatOnlyTheDriverSaw) {
   use(20, 6s);
   EXPECT_NEAR(static_cast<double>(meter.unreported(1, 60, now - 6s, now).count()), 2.4e9, 1e7);
 }
 
-TEST_F(Metered, TheDriversRoughCountAccusesNoProcess) {
+TEST_F(MeterTest, TheDriversRoughCountAccusesNoProcess) {
   use(20, 6s);
   EXPECT_EQ(meter.unreported(1, 26, now - 6s, now), 0ns);
   use(20, 6s);
@@ -59,14 +59,14 @@ TEST_F(Metered, TheDriversRoughCountAccusesNoProcess) {
 }
 
 // Samples and the turns that they are compared with cover different times.
-TEST_F(Metered, SamplesThatAreOnlyRightOnAverageAccuseNoProcess) {
+TEST_F(MeterTest, SamplesThatAreOnlyRightOnAverageAccuseNoProcess) {
   for (int i = 0; i < 80; ++i) {
     use(i % 2 == 0 ? 100 : 0, 250ms);
     EXPECT_EQ(meter.unreported(1, i % 2 == 0 ? 0 : 100, now - 1s, now), 0ns) << i;
   }
 }
 
-TEST_F(Metered, NoTimeIsChargedTwice) {
+TEST_F(MeterTest, NoTimeIsChargedTwice) {
   use(20, 6s);
   const auto first = meter.unreported(1, 60, now - 6s, now);
   EXPECT_GT(first, 0ns);

@@ -203,7 +203,7 @@ class DescriptionCheck {
     if (!device.root_port) {
       add({.id = "root-port",
            .severity = Severity::Advice,
-           .what = fmt::format("{} is not behind a PCIe port", name_of(attached)),
+           .what = fmt::format("{} is not behind a PCIe port", device_label(attached)),
            .why = "the guest sees an endpoint of the root complex, without link speed and reset",
            .add = either("<controller type='pci' model='pcie-root-port'/>",
                          "-device pcie-root-port,id=gpuport0,bus=pcie.0,chassis=1, and "
@@ -236,7 +236,7 @@ class DescriptionCheck {
     if (attached.gpu->attachment == Attachment::VendorVfio && attached.gpu->vgpu_type == "0") {
       add({.id = "no-such-vgpu",
            .severity = Severity::Problem,
-           .what = fmt::format("the virtual function {} has no vGPU", name_of(attached)),
+           .what = fmt::format("the virtual function {} has no vGPU", device_label(attached)),
            .why = "its type is 0: vGPUs are lost at a restart of the host, or none was created",
            .add = "gantry vgpu list",
            .line = device.line});
@@ -244,7 +244,7 @@ class DescriptionCheck {
     if (device.managed.value_or(false)) {
       add({.id = "managed",
            .severity = Severity::Problem,
-           .what = fmt::format("{} is a vGPU, but managed='yes'", name_of(attached)),
+           .what = fmt::format("{} is a vGPU, but managed='yes'", device_label(attached)),
            .why = "libvirt would bind the virtual function to vfio-pci, and the kernel refuses it "
                   "with EINVAL: it stays with NVIDIA's driver",
            .add = "<hostdev mode='subsystem' type='pci' managed='no'>",
@@ -281,7 +281,7 @@ class DescriptionCheck {
     }
   }
 
-  static std::string name_of(const AttachedGpu& attached) {
+  static std::string device_label(const AttachedGpu& attached) {
     return attached.device->host ? attached.device->host->sysfs() : attached.device->mdev_uuid;
   }
 

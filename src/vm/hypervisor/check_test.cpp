@@ -62,13 +62,29 @@ TEST(CheckVmx, SaysEveryLineThatIsMissing) {
   EXPECT_THAT(finding_of(checked, "memory-reservation").add, HasSubstr("\"65536\""));
 }
 
+constexpr std::string_view kCompleteVmx =
+    "firmware = \"efi\"\nchipset.motherboardLayout = \"acpi\"\n"
+    "virtualHW.version = \"20\"\nsched.mem.min = \"65536\"\n"
+    "pciPassthru.use64bitMMIO = \"TRUE\"\n"
+    "pciPassthru.64bitMMIOSizeGB = \"512\"\n"
+    "pciPassthru0.numaNode = \"0\"\n";
+
 TEST(CheckVmx, IsContentOnceTheLinesAreThere) {
-  const auto checked = check(std::string(kPlainVmx) +
-                             "firmware = \"efi\"\nchipset.motherboardLayout = \"acpi\"\n"
-                             "virtualHW.version = \"20\"\nsched.mem.min = \"65536\"\n"
-                             "pciPassthru.use64bitMMIO = \"TRUE\"\n"
-                             "pciPassthru.64bitMMIOSizeGB = \"512\"\n");
+  const auto checked =
+      check(std::string(kPlainVmx) + std::string(kCompleteVmx) + "pciPassthru1.numaNode = \"1\"\n");
   EXPECT_THAT(ids(checked), ElementsAre());
+}
+
+TEST(CheckVmx, TheAcpiLayoutGoesWithANodeForEachCard) {
+  const auto complete = std::string(kPlainVmx) + std::string(kCompleteVmx);
+  const auto missing = finding_of(check(complete), "numa-node");
+  EXPECT_EQ(missing.severity, Severity::Advice);
+  EXPECT_EQ(missing.what, "pciPassthru1.numaNode is not set");
+  EXPECT_THAT(missing.why, HasSubstr("Not verified on ESXi"));
+  EXPECT_EQ(missing.add, "pciPassthru1.numaNode = \"0\"");
+  const auto wrong = check(complete + "pciPassthru1.numaNode = \"near\"\n");
+  EXPECT_EQ(finding_of(wrong, "numa-node").what, "pciPassthru1.numaNode is `near`");
+  EXPECT_THAT(ids(check(kPlainVmx)), Not(Contains("numa-node"))) << "the layout comes first";
 }
 
 TEST(CheckVmx, AWindowThatIsTooSmallIsAProblemWithItsLine) {

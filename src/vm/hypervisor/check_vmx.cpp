@@ -69,6 +69,7 @@ class VmxCheck {
     const auto vendor = parse_u64(file_.value(key + "vendorId"), 0);
     const auto device = parse_u64(file_.value(key + "deviceId"), 0);
     if (vendor && *vendor != 0x10de) return;  // a network card, say
+    card_keys_.push_back(key);
     const auto card = device && *device <= 0xffff
                           ? card_by_device_id(static_cast<std::uint16_t>(*device))
                           : std::nullopt;
@@ -118,6 +119,24 @@ class VmxCheck {
            .why = "chipset.motherboardLayout = \"acpi\" needs version 20 (ESXi 8.0)",
            .add = "virtualHW.version = \"20\"",
            .line = file_.line("virtualHW.version")});
+    }
+    if (acpi) check_node();
+  }
+
+  // Of the first card that has no number.
+  void check_node() {
+    for (const auto& key : card_keys_) {
+      const auto value = file_.value(key + "numaNode");
+      if (parse_u64(value)) continue;
+      return add({.id = "numa-node",
+                  .severity = Severity::Advice,
+                  .what = value.empty() ? key + "numaNode is not set"
+                                        : fmt::format("{}numaNode is `{}`", key, value),
+                  .why = "it says on which NUMA node of the virtual machine the GPU is; without it "
+                         "the guest may show -1. Not verified on ESXi: the vSphere API has "
+                         "numaNode of a device, and the client has it in CPU Topology",
+                  .add = key + "numaNode = \"0\"",
+                  .line = file_.line(key + "numaNode")});
     }
   }
 
@@ -181,6 +200,7 @@ class VmxCheck {
   const VmxFile& file_;
   CheckedFile checked_;
   std::vector<GuestGpu> cards_;
+  std::vector<std::string> card_keys_;  // "pciPassthru0.", without vGPUs
   bool all_known_ = true;
   int unknown_line_ = 0;
   int vgpu_line_ = 0;

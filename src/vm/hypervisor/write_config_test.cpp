@@ -15,6 +15,7 @@
 namespace gantry::hypervisor {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -122,12 +123,33 @@ TEST(WriteConfig, TheCheckFindsNothingMissing) {
 TEST(WriteConfig, TheCheckFindsNothingMissingInAVmx) {
   auto vgpu = vm_with({});
   vgpu.vgpu_profile = "grid_a100-40c";
-  for (const auto& vm : {one_h200(), two_nodes(), vgpu}) {
+  auto one_node = two_nodes();
+  one_node.gpus[1].numa_node = 0;
+  for (const auto& vm : {one_h200(), one_node, vgpu}) {
     const auto text = text_for(Hypervisor::Esxi, vm);
     const auto checked = check_config(text, {});
     ASSERT_TRUE(checked.ok()) << checked.error().text();
     for (const auto& finding : checked->findings) ADD_FAILURE() << finding.what << "\n" << text;
   }
+}
+
+// Which nodes the virtual machine has is up to ESXi, so only the first one is sure.
+TEST(WriteConfig, EsxiPutsItsGpusOnTheOnlyNode) {
+  auto vm = small_with_audio();
+  vm.gpus[0].numa_node.reset();
+  const auto one = write_config(Hypervisor::Esxi, vm);
+  ASSERT_TRUE(one.ok()) << one.error().text();
+  EXPECT_THAT(one->text, HasSubstr("pciPassthru0.numaNode = \"0\""));
+  EXPECT_THAT(one->text, HasSubstr("pciPassthru1.numaNode = \"0\""));
+  EXPECT_THAT(one->notes, Contains(HasSubstr("not verified on ESXi: pciPassthruN.numaNode")));
+  const auto two = write_config(Hypervisor::Esxi, two_nodes());
+  ASSERT_TRUE(two.ok()) << two.error().text();
+  EXPECT_THAT(two->text, Not(HasSubstr("numaNode")));
+  EXPECT_THAT(two->notes, Contains(HasSubstr("the NUMA nodes 0, 1 of the host")));
+  const auto checked = check_config(two->text, {});
+  ASSERT_TRUE(checked.ok()) << checked.error().text();
+  ASSERT_EQ(checked->findings.size(), 1U);
+  EXPECT_EQ(checked->findings[0].id, "numa-node");
 }
 
 // NVIDIA's rule for the C series; the Q series of a small card needs no line.

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace gantry::hypervisor {
 namespace {
 
@@ -48,24 +50,54 @@ void add_function(int number, const model::PciAddress& at, const GuestGpu& gpu, 
   add_line(text, key + "vendorId", fmt::format("0x{:04x}", gpu.vendor));
 }
 
+std::set<int> host_nodes(const VmSpec& vm) {
+  std::set<int> nodes;
+  for (const auto& gpu : vm.gpus) {
+    if (gpu.numa_node) nodes.insert(*gpu.numa_node);
+  }
+  return nodes;
+}
+
+// numaNode counts the nodes of the virtual machine. It has node 0; which others, is up to ESXi.
+void add_devices(const VmSpec& vm, std::string& text) {
+  const bool one_node = host_nodes(vm).size() <= 1;
+  int number = 0;
+  const auto add = [&](const model::PciAddress& at, const GuestGpu& gpu) {
+    add_function(number, at, gpu, text);
+    if (one_node) add_line(text, fmt::format("pciPassthru{}.numaNode", number), "0");
+    ++number;
+  };
+  for (const auto& gpu : vm.gpus) {
+    add(gpu.address, gpu);
+    for (const auto& companion : gpu.companions) add(companion, gpu);
+  }
+}
+
+std::string note_on_nodes(const VmSpec& vm) {
+  const auto nodes = host_nodes(vm);
+  if (nodes.size() <= 1) {
+    return "not verified on ESXi: pciPassthruN.numaNode, the NUMA node of the virtual machine that "
+           "the device is on. The vSphere API has it as numaNode of a device";
+  }
+  return fmt::format(
+      "the GPUs are on the NUMA nodes {} of the host: in the vSphere client give the virtual "
+      "machine as many (CPU Topology) and assign each device to its node. Its line is "
+      "pciPassthruN.numaNode, not verified on ESXi",
+      fmt::join(nodes, ", "));
+}
+
 WrittenConfig passthrough_lines(const VmSpec& vm) {
   WrittenConfig config;
   add_common(vm, config.text);
   add_mmio_lines(vm.gpus, config.text);
-  int number = 0;
-  for (const auto& gpu : vm.gpus) {
-    add_function(number++, gpu.address, gpu, config.text);
-    for (const auto& companion : gpu.companions) {
-      add_function(number++, companion, gpu, config.text);
-    }
-  }
+  add_devices(vm, config.text);
   config.notes = {
       "ESXi also wants pciPassthruN.systemId, which it fills in when the device is added in the "
       "vSphere client; by hand: esxcli system uuid get",
       "on the host: in the firmware VT-d or AMD-Vi, SR-IOV and memory mapped I/O above 4 GB on; "
       "the GPU toggled to passthrough, then one restart of the host",
       "a virtual machine with a whole GPU has no vMotion, no suspend and no snapshot of its memory",
-      "the chipset line needs EFI firmware and virtual hardware 20 (ESXi 8.0)"};
+      "the chipset line needs EFI firmware and virtual hardware 20 (ESXi 8.0)", note_on_nodes(vm)};
   return config;
 }
 

@@ -24,6 +24,10 @@ bool has_driver(const sys::Host& host, std::string_view driver) {
   return host.exists(fmt::format("/sys/bus/pci/drivers/{}", driver));
 }
 
+bool is_loaded(const sys::Host& host, std::string_view module) {
+  return host.exists(fmt::format("/sys/module/{}", module));
+}
+
 std::string read_power(const sys::Host& host, const PciAddress& address) {
   return host.read_value(pci::device_path(address) + "/power/control").value_or("");
 }
@@ -82,7 +86,9 @@ Result<Journal> bound_record(const sys::Host& host, const Journal& journal,
   if (old) {
     record.moves = std::move(old->moves);
     record.persistence = std::move(old->persistence);
+    record.companions = std::move(old->companions);
   }
+  for (const auto& module : journal.companions) add_once(record.companions, module);
   for (const auto& move : journal.moves) {
     if (move.target != target) continue;
     std::erase_if(record.moves, [&](const auto& other) { return other.address == move.address; });
@@ -171,6 +177,27 @@ void add_moves_without_record(const sys::Host& host, const MachineState& state,
   put_target_last(moves, target);
 }
 
+// Someone may have unloaded the driver meanwhile, or it was never loaded: if vfio-pci has all GPUs
+// from boot on, the kernel has no reason to load it. Without nvidia_uvm no CUDA program starts.
+void add_modules(const sys::Host& host, const MachineState& state,
+                 std::vector<std::string> companions, Journal& journal) {
+  bool to_nvidia = false;
+  for (const auto& move : journal.moves) {
+    const bool by_name = module_of(move.to_driver) == "nvidia";
+    if (by_name && !has_driver(host, move.to_driver)) add_once(journal.modules, "nvidia");
+    const bool maybe = is_left_to_kernel(move) && state.has_nvidia_module != false;
+    to_nvidia = to_nvidia || by_name || maybe;
+    if (!maybe || has_driver(host, "nvidia")) continue;
+    add_once(journal.modules, "nvidia");
+    add_once(companions, "nvidia_uvm");
+  }
+  for (const auto module : kCompanionModules) {
+    const bool before = std::find(companions.begin(), companions.end(), module) != companions.end();
+    if (to_nvidia && before && !is_loaded(host, module))
+      add_once(journal.modules, std::string(module));
+  }
+}
+
 Status check_not_unfinished(const sys::Host& host, const MachineState& state,
                             const std::vector<PciAddress>& targets) {
   auto plan = plan_passthrough(state, {.targets = targets});
@@ -238,6 +265,9 @@ Journal bind_journal(const sys::Host& host, const Plan& plan) {
                              .to_override = function.to_driver,
                              .power = read_power(host, function.address)});
   }
+  for (const auto module : kCompanionModules) {
+    if (is_loaded(host, module)) journal.companions.emplace_back(module);
+  }
   journal.services = plan.services;
   journal.persistence = plan.persistence;
   journal.nodes = plan.nodes;
@@ -248,6 +278,7 @@ Result<Journal> release_journal(const sys::Host& host, const MachineState& state
                                 const std::vector<PciAddress>& targets) {
   GANTRY_CHECK(check_not_unfinished(host, state, targets));
   Journal journal{.kind = "release", .targets = targets};
+  std::vector<std::string> companions;
   for (const auto& target : targets) {
     GANTRY_TRY(const auto record, read_bound(host, target));
     std::vector<FunctionMove> moves;
@@ -258,13 +289,13 @@ Result<Journal> release_journal(const sys::Host& host, const MachineState& state
       }
       journal.persistence.insert(journal.persistence.end(), record->persistence.begin(),
                                  record->persistence.end());
+      for (const auto& module : record->companions) add_once(companions, module);
     }
     add_moves_without_record(host, state, target, moves);
     journal.moves.insert(journal.moves.end(), moves.begin(), moves.end());
   }
+  add_modules(host, state, std::move(companions), journal);
   for (const auto& move : journal.moves) {
-    if (module_of(move.to_driver) == "nvidia" && !has_driver(host, move.to_driver))
-      add_once(journal.modules, "nvidia");
     const auto* function = state.bus.find(move.address);
     if (function == nullptr) continue;
     for (const auto& node : device_nodes(state, *function)) add_once(journal.nodes, node);

@@ -16,12 +16,12 @@ using test_host::bind_gpu;
 using test_host::Fault;
 using test_host::is_bound;
 using test_host::kGpu;
-using test_host::Killed;
 using test_host::kSound;
 using test_host::kTwin;
 using test_host::release_gpu;
 using test_host::Script;
 using test_host::scripted_effects;
+using test_host::SimulatedKill;
 using test_host::TestHost;
 using testing::AllOf;
 using testing::Contains;
@@ -147,6 +147,146 @@ TEST(Release, OfACardThatGantryDidNotBindGoesToNvidia) {
   EXPECT_EQ(machine.driver(kGpu), "nvidia");
   EXPECT_EQ(machine.driver(kSound), "snd_hda_intel");
   EXPECT_EQ(machine.driver_override(kGpu), "");
+}
+
+// After rmmod of the whole driver, modprobe nvidia brings nvidia_uvm not back.
+TEST(Release, LoadsTheModulesBesideNvidiaThatWereLoadedBefore) {
+  TestHost machine;
+  machine.file("sys/module/nvidia_uvm/initstate", "live\n");
+  Script script;
+  ASSERT_TRUE(bind_gpu(machine, script).ok());
+  machine.tree().remove("sys/module/nvidia_uvm").remove("sys/bus/pci/drivers/nvidia");
+  const auto released = release_gpu(machine, script);
+  ASSERT_TRUE(released.ok()) << released.error().text();
+  EXPECT_EQ(machine.driver(kGpu), "nvidia");
+  EXPECT_THAT(sysfs_writes(script), Contains("modprobe nvidia"));
+  EXPECT_THAT(sysfs_writes(script), Contains("modprobe nvidia_uvm"));
+  EXPECT_THAT(sysfs_writes(script), Not(Contains("modprobe nvidia_modeset")));
+  // The simulated kernel does not have that module: that is a note and keeps no GPU.
+  EXPECT_THAT(released->notes, ElementsAre(HasSubstr("could not load module nvidia_uvm")));
+}
+
+// As nvidia.ko does where another driver has every GPU.
+Status refuse_without_free_gpu(const TestHost& machine, const std::string& entry) {
+  if (entry != "modprobe nvidia") return {};
+  const bool free = machine.driver(kGpu).empty() || machine.driver(kTwin).empty();
+  return free ? Status{} : Error::sys(ENODEV, "modprobe: could not insert nvidia");
+}
+
+// All GPUs are with vfio-pci from boot on, so the kernel never loaded nvidia.ko.
+class ReleaseAfterBoot : public testing::Test {
+ protected:
+  ReleaseAfterBoot() {
+    for (const auto* gpu : {kGpu, kTwin})
+      EXPECT_TRUE(effects_.write("/sys/bus/pci/drivers/nvidia/unbind", gpu).ok());
+    machine_.tree().remove("sys/bus/pci/drivers/nvidia");
+    EXPECT_TRUE(bind(host_, {.targets = {at(kGpu), at(kTwin)}}, {}, effects_).ok());
+    EXPECT_EQ(machine_.driver(kTwin), "vfio-pci");
+    script_.log.clear();
+    script_.rule = [this](const std::string& entry) {
+      return refuse_without_free_gpu(machine_, entry);
+    };
+  }
+
+  TestHost& install_driver() {
+    return machine_.file("lib/modules/6.1.0-21-amd64/modules.dep",
+                         "kernel/drivers/vfio/pci/vfio-pci.ko:\nupdates/dkms/nvidia.ko:\n");
+  }
+
+  TestHost machine_;
+  Script script_;
+  sys::Host host_ = machine_.host();
+  Effects effects_ = scripted_effects(host_, script_);
+};
+
+TEST_F(ReleaseAfterBoot, LoadsTheDriverIfItIsInstalled) {
+  install_driver();
+  const auto released = release_gpu(machine_, script_);
+  ASSERT_TRUE(released.ok()) << released.error().text();
+  EXPECT_EQ(machine_.driver(kGpu), "nvidia");
+  EXPECT_EQ(machine_.driver(kTwin), "vfio-pci");
+  EXPECT_THAT(sysfs_writes(script_), Contains("modprobe nvidia"));
+  EXPECT_THAT(sysfs_writes(script_), Contains("modprobe nvidia_uvm"));
+  EXPECT_THAT(released->notes, Not(Contains(HasSubstr("has no driver"))));
+}
+
+TEST_F(ReleaseAfterBoot, SaysThatTheGpuHasNoDriverIfNoneIsInstalled) {
+  const auto released = release_gpu(machine_, script_);
+  ASSERT_TRUE(released.ok()) << released.error().text();
+  EXPECT_EQ(machine_.driver(kGpu), "");
+  EXPECT_THAT(released->notes, ElementsAre(AllOf(HasSubstr("0000:3b:00.0 has no driver now"),
+                                                 HasSubstr("sudo modprobe nvidia"))));
+  EXPECT_THAT(sysfs_writes(script_), Not(Contains("modprobe nvidia")));
+}
+
+TEST_F(ReleaseAfterBoot, SaysWhyTheDriverDidNotLoad) {
+  install_driver();
+  script_.rule = [](const std::string& entry) -> Status {
+    if (entry == "modprobe nvidia") return Error::sys(ENOKEY, "modprobe nvidia");
+    return {};
+  };
+  const auto released = release_gpu(machine_, script_);
+  ASSERT_TRUE(released.ok()) << released.error().text();
+  EXPECT_EQ(machine_.driver(kGpu), "");
+  EXPECT_THAT(released->notes, Contains(HasSubstr("could not load module nvidia: ")));
+  EXPECT_THAT(released->notes, Contains(HasSubstr("0000:3b:00.0 has no driver now")));
+  EXPECT_FALSE(machine_.has_journal());
+}
+
+TEST_F(ReleaseAfterBoot, SaysThatTheDriverDidNotTakeTheCard) {
+  install_driver().file("sys/bus/pci/drivers/nvidia/bind", "");
+  script_.rule = [&](const std::string& entry) -> Status {
+    if (entry.starts_with("write /sys/bus/pci/drivers_probe"))
+      machine_.file("sys/devices/pci0000:00/0000:3b:00.0/class", "0x120000\n");  // not nvidia's
+    return {};
+  };
+  const auto released = release_gpu(machine_, script_);
+  ASSERT_TRUE(released.ok()) << released.error().text();
+  EXPECT_THAT(released->notes, Contains(HasSubstr("nvidia did not take it; see `sudo dmesg")));
+}
+
+// The driver was unloaded while virtual machines had all GPUs.
+TEST(Release, LoadsTheDriverWhenTheGpuIsFree) {
+  TestHost machine;
+  Script script;
+  const auto host = machine.host();
+  const auto effects = scripted_effects(host, script);
+  ASSERT_TRUE(bind(host, {.targets = {at(kGpu), at(kTwin)}}, {}, effects).ok());
+  machine.tree().remove("sys/bus/pci/drivers/nvidia");
+  script.rule = [&](const std::string& entry) { return refuse_without_free_gpu(machine, entry); };
+  const auto released = release_gpu(machine, script);
+  ASSERT_TRUE(released.ok()) << released.error().text();
+  EXPECT_EQ(machine.driver(kGpu), "nvidia");
+}
+
+TEST(Release, LoadsNoModuleThatIsStillLoaded) {
+  TestHost machine;
+  machine.file("sys/module/nvidia_uvm/initstate", "live\n");
+  Script script;
+  ASSERT_TRUE(bind_gpu(machine, script).ok());
+  ASSERT_TRUE(release_gpu(machine, script).ok());
+  EXPECT_THAT(sysfs_writes(script), Not(Contains("modprobe nvidia_uvm")));
+}
+
+// Kernels with CONFIG_VFIO_DEVICE_CDEV have a node for each device beside the one of its group.
+TEST(Bind, NotesWhoCanOpenTheNodeOfTheDevice) {
+  const auto notes_with = [](const std::string& access) {
+    TestHost machine;
+    const std::string device = std::string("sys/devices/pci0000:00/") + kGpu;
+    machine.file(device + "/vfio-dev/vfio3/dev", "511:3\n");
+    if (!access.empty())
+      machine.file("dev.table", fmt::format("/dev/vfio/devices/vfio3 c 511 3 {}\n", access));
+    Script script;
+    const auto bound = bind_gpu(machine, script);
+    EXPECT_TRUE(bound.ok()) << bound.error().text();
+    return bound->notes;
+  };
+  EXPECT_THAT(notes_with("0600 0 0"), IsEmpty());
+  EXPECT_THAT(notes_with(""), ElementsAre(HasSubstr("/dev/vfio/devices/vfio3 did not appear")));
+  EXPECT_THAT(notes_with("0660 0 107"),
+              ElementsAre("not only root can open /dev/vfio/devices/vfio3 (mode 0660, user 0, "
+                          "group 107)"));
+  EXPECT_THAT(notes_with("0666 0 0"), ElementsAre(HasSubstr("every user of this machine")));
 }
 
 // NVSwitches have a driver of their own, nvidia-nvswitch, in the module nvidia.

@@ -34,17 +34,6 @@ std::string read_command(const sys::Host& host, std::uint32_t pid, const std::st
   return command;
 }
 
-// The kubelet names a pod's log directory NAMESPACE_NAME_UID.
-std::string pod_name(const sys::Host& host, const std::string& uid) {
-  const auto names = host.list(kPodLogs);
-  if (!names.ok()) return uid;
-  for (const auto& name : *names) {
-    const auto parts = split(name, '_');
-    if (parts.size() == 3 && parts[2] == uid) return fmt::format("{}/{}", parts[0], parts[1]);
-  }
-  return uid;
-}
-
 // "0::/system.slice/nvidia-dcgm.service" -> "nvidia-dcgm.service"
 std::string unit_of(std::string_view cgroup) {
   for (const auto line : lines(cgroup)) {
@@ -102,6 +91,17 @@ std::set<std::string> waiting_processes(const sys::Host& host) {
 std::string describe(const Holder& holder) {
   return fmt::format("pid {} ({}){}{} has {} open", holder.pid, printable(holder.command),
                      holder.pod.empty() ? "" : " of pod ", holder.pod, holder.node);
+}
+
+// The kubelet names a pod's log directory NAMESPACE_NAME_UID.
+std::string pod_name(const sys::Host& host, const std::string& uid) {
+  const auto names = host.list(kPodLogs);
+  if (uid.empty() || !names.ok()) return uid;
+  for (const auto& name : *names) {
+    const auto parts = split(name, '_');
+    if (parts.size() == 3 && parts[2] == uid) return fmt::format("{}/{}", parts[0], parts[1]);
+  }
+  return uid;
 }
 
 std::vector<Holder> find_holders(const sys::Host& host, std::span<const std::string> nodes) {

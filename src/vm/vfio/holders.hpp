@@ -29,6 +29,9 @@ std::string describe(const Holder& holder);
 // of the nodes is there once for each. A process that another user owns is seen only by root.
 std::vector<Holder> find_holders(const sys::Host& host, std::span<const std::string> nodes);
 
+// "namespace/name" of the pod with this UID; the UID if its name is not known on this machine.
+std::string pod_name(const sys::Host& host, const std::string& uid);
+
 // Returns true if a process of Gantry waits in the kernel for a second and cannot be killed: a
 // write that did not return in time is still under way.
 bool has_stuck_writer(const sys::Host& host);

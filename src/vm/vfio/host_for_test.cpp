@@ -116,12 +116,12 @@ Effects scripted_effects(const sys::Host& host, Script& script) {
                              const std::function<Status()>& effect) -> Status {
     ++script.count;
     const bool now = script.count == script.fault_at;
-    if (now && script.fault == Fault::KillBefore) throw Killed{};
+    if (now && script.fault == Fault::KillBefore) throw SimulatedKill{};
     if (now && script.fault == Fault::Fail) return Error::sys(EIO, entry);
     if (script.rule) GANTRY_CHECK(script.rule(entry));
     script.log.push_back(entry);
     auto done = effect();
-    if (now && script.fault == Fault::KillAfter) throw Killed{};
+    if (now && script.fault == Fault::KillAfter) throw SimulatedKill{};
     return done;
   };
   const auto real = real_effects(host);

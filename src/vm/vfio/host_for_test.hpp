@@ -58,7 +58,7 @@ class TestHost {
 
 // Thrown by an effect in place of kill -9: nothing after it runs, and the lock goes with the
 // process.
-struct Killed {};
+struct SimulatedKill {};
 
 // Counts all effects that change something. At `number` (from 1) it does what `fault` says.
 enum class Fault { None, Fail, KillBefore, KillAfter };

@@ -137,6 +137,7 @@ std::string to_json(const Journal& journal) {
     write_addresses(out, "targets", journal.targets);
     out.array("moves", journal.moves, [&](const FunctionMove& move) { write_move(out, move); });
     out.array("modules", journal.modules);
+    out.array("companions", journal.companions);
     out.array("services", journal.services);
     write_addresses(out, "persistence", journal.persistence);
     out.array("nodes", journal.nodes);
@@ -163,6 +164,7 @@ Result<Journal> parse_journal(std::string text) {
     journal.moves.push_back(std::move(move));
   }
   journal.modules = root["modules"].strings();
+  journal.companions = root["companions"].strings();  // absent in journals of older versions
   journal.services = root["services"].strings();
   GANTRY_TRY(journal.persistence, parse_addresses(root["persistence"]));
   journal.nodes = root["nodes"].strings();

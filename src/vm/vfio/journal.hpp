@@ -9,6 +9,7 @@
 #include "base/sys/unique_fd.hpp"
 #include "vm/pci/function.hpp"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,9 @@ inline constexpr std::string_view kStateDirectory = "/run/gantry/vfio";
 // In place of a driver's name: the kernel chooses the driver.
 inline constexpr std::string_view kAnyDriver = "*";
 
+// Modules that no PCI function makes the kernel load again when nvidia.ko comes back.
+inline constexpr std::array<std::string_view, 2> kCompanionModules{"nvidia_uvm", "nvidia_modeset"};
+
 // One function goes from one driver to another. "" means no driver, or no override.
 struct FunctionMove {
   model::PciAddress address;
@@ -32,11 +36,17 @@ struct FunctionMove {
   bool operator==(const FunctionMove&) const = default;
 };
 
+// A GPU or NVSwitch whose driver the kernel chooses.
+inline bool is_left_to_kernel(const FunctionMove& move) {
+  return move.to_driver == kAnyDriver && move.address == move.target;
+}
+
 struct Journal {
   std::string kind;  // "bind" or "release"
   std::vector<model::PciAddress> targets;
   std::vector<FunctionMove> moves;  // the GPU after its sound and USB functions
   std::vector<std::string> modules;
+  std::vector<std::string> companions;         // of nvidia.ko, loaded before bind: nvidia_uvm
   std::vector<std::string> services;           // stopped meanwhile
   std::vector<model::PciAddress> persistence;  // bind: persistence mode is switched off;
                                                // release: it is switched on again

@@ -32,6 +32,7 @@ Journal whole_journal() {
                     .to_override = "vfio-pci",
                     .power = "auto"}};
   journal.modules = {"vfio_pci"};
+  journal.companions = {"nvidia_uvm"};
   journal.services = {"nvidia-dcgm.service"};
   journal.persistence = {gpu};
   journal.nodes = {"/dev/nvidia0"};

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace gantry::vfio {
 namespace {
@@ -86,13 +87,45 @@ std::vector<std::string> read_nvswitch_nodes(const sys::Host& host) {
   return nodes;
 }
 
+// One look at all processes.
+void read_holders(const sys::Host& host, std::vector<std::string> nodes, MachineState& state) {
+  const auto is_control = [](const Holder& holder) {
+    return std::find(kControlNodes.begin(), kControlNodes.end(), holder.node) !=
+           kControlNodes.end();
+  };
+  nodes.insert(nodes.end(), kControlNodes.begin(), kControlNodes.end());
+  for (auto& holder : find_holders(host, nodes))
+    (is_control(holder) ? state.control_holders : state.holders).push_back(std::move(holder));
+  std::erase_if(state.control_holders, [&](const Holder& holder) {
+    return std::any_of(state.holders.begin(), state.holders.end(),
+                       [&](const Holder& other) { return other.pid == holder.pid; });
+  });
+}
+
+// Whether the kernel can load a module whose file is named so, "/vfio-pci.ko".
+std::optional<bool> has_module_file(const sys::Host& host, const std::string& modules,
+                                    std::span<const std::string_view> names) {
+  const auto files = host.read(modules + "/modules.dep", kAliasLimit);
+  if (!files.ok()) return std::nullopt;
+  const auto builtin = host.read(modules + "/modules.builtin", kAliasLimit).value_or("");
+  return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+    return contains(*files, name) || contains(builtin, name);
+  });
+}
+
 std::optional<bool> find_vfio_module(const sys::Host& host, const std::string& modules) {
+  constexpr std::array<std::string_view, 1> kNames{"/vfio-pci.ko"};
   if (host.exists("/sys/module/vfio_pci") || host.exists("/sys/bus/pci/drivers/vfio-pci"))
     return true;
-  const auto names = host.read(modules + "/modules.dep", kAliasLimit);
-  if (!names.ok()) return std::nullopt;
-  const auto builtin = host.read(modules + "/modules.builtin", kAliasLimit).value_or("");
-  return contains(*names, "/vfio-pci.ko") || contains(builtin, "/vfio-pci.ko");
+  return has_module_file(host, modules, kNames);
+}
+
+// Debian's packages name the file after their branch, and have an alias for it.
+std::optional<bool> find_nvidia_module(const sys::Host& host, const std::string& modules) {
+  constexpr std::array<std::string_view, 4> kNames{"/nvidia.ko", "/nvidia-current", "/nvidia-tesla",
+                                                   "/nvidia-legacy"};
+  if (host.exists("/sys/module/nvidia")) return true;
+  return has_module_file(host, modules, kNames);
 }
 
 }  // namespace
@@ -134,12 +167,13 @@ Result<MachineState> read_machine_state(const sys::Host& host) {
   state.aliases =
       parse_vfio_aliases(host.read(modules + "/modules.alias", kAliasLimit).value_or(""));
   state.has_vfio_module = find_vfio_module(host, modules);
+  state.has_nvidia_module = find_nvidia_module(host, modules);
   std::vector<std::string> nodes;
   for (const auto& function : state.bus.functions) {
     if (!function.is_nvidia()) continue;
     for (auto& node : device_nodes(state, function)) nodes.push_back(std::move(node));
   }
-  state.holders = find_holders(host, nodes);
+  read_holders(host, std::move(nodes), state);
   GANTRY_TRY(const auto journals, read_journals(host));
   for (const auto& journal : journals) {
     UnfinishedWork work{.kind = journal.kind, .functions = {}, .stuck = journal.stuck};

@@ -9,9 +9,11 @@
 #include "vm/vfio/holders.hpp"
 #include "vm/vfio/variant_driver.hpp"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gantry::vfio {
@@ -27,6 +29,11 @@ struct Iommu {
   InterruptRemapping interrupts = InterruptRemapping::Unknown;
   bool unsafe_interrupts = false;  // vfio_iommu_type1.allow_unsafe_interrupts
 };
+
+// Nodes of the driver that belong to no GPU. A program that has only these open has perhaps not
+// opened its GPU yet.
+inline constexpr std::array<std::string_view, 3> kControlNodes{"/dev/nvidiactl", "/dev/nvidia-uvm",
+                                                               "/dev/nvidia-uvm-tools"};
 
 // What NVIDIA's driver says about a GPU that it has.
 struct DriverGpu {
@@ -52,8 +59,10 @@ struct MachineState {
   std::vector<DriverGpu> gpus;
   std::vector<std::string> nvswitch_nodes;  // "/dev/nvidia-nvswitch0"
   std::vector<Holder> holders;              // of any node of any NVIDIA function
+  std::vector<Holder> control_holders;      // of kControlNodes, and of no node of a function
   std::vector<VfioAlias> aliases;
-  std::optional<bool> has_vfio_module;  // nullopt: the module files cannot be read
+  std::optional<bool> has_vfio_module;    // nullopt: the module files cannot be read
+  std::optional<bool> has_nvidia_module;  // the same of the driver for a GPU of this machine
   std::vector<UnfinishedWork> unfinished;
 
   const DriverGpu* driver_gpu(const model::PciAddress& address) const;

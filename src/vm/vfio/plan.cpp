@@ -15,7 +15,7 @@ namespace {
 
 using model::PciAddress;
 
-constexpr std::array<std::string_view, 24> kCodeNames = {
+constexpr std::array<std::string_view, 25> kCodeNames = {
     "gone",
     "not-nvidia",
     "vendor-vfio",
@@ -40,6 +40,7 @@ constexpr std::array<std::string_view, 24> kCodeNames = {
     "bus-reset",
     "fallen-off-the-bus",
     "wide-domain",
+    "driver-open",
 };
 
 bool has(const std::vector<PciAddress>& addresses, const PciAddress& address) {
@@ -124,7 +125,7 @@ std::string_view to_string(Severity severity) {
 }
 
 std::string_view to_string(FindingCode code) {
-  static_assert(kCodeNames.size() == static_cast<std::size_t>(FindingCode::WideDomain) + 1);
+  static_assert(kCodeNames.size() == static_cast<std::size_t>(FindingCode::DriverOpen) + 1);
   return kCodeNames[static_cast<std::size_t>(code)];
 }
 

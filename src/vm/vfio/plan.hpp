@@ -49,7 +49,8 @@ enum class FindingCode : std::uint8_t {
   NoReset,
   BusReset,
   DeadConfig,
-  WideDomain
+  WideDomain,
+  DriverOpen
 };
 std::string_view to_string(FindingCode code);  // "group-not-viable"
 

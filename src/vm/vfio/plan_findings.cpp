@@ -30,6 +30,7 @@ class Findings {
     check_module();
     check_unfinished();
     check_holders();
+    check_control_holders();
     std::stable_sort(plan_.findings.begin(), plan_.findings.end(),
                      [](const auto& a, const auto& b) { return a.severity < b.severity; });
   }
@@ -64,6 +65,7 @@ class Findings {
   void check_module();
   void check_unfinished();
   void check_holders();
+  void check_control_holders();
   PciAddress held_target(const std::string& node) const;
   std::string culprit_remedy(const pci::Function& culprit) const;
 
@@ -346,6 +348,26 @@ void Findings::check_holders() {
   for (const auto& holder : plan_.holders) {
     add(Severity::InUse, FindingCode::InUse, held_target(holder.node), describe(holder),
         end_command(holder) + "  # or wait for it with --drain");
+  }
+}
+
+// They do not keep the GPU, but they may open it before the unbind, which would then wait.
+void Findings::check_control_holders() {
+  const auto leaving =
+      std::find_if(plan_.functions.begin(), plan_.functions.end(), [](const auto& function) {
+        return function.address == function.target && function.driver == "nvidia";
+      });
+  if (leaving == plan_.functions.end()) return;
+  std::vector<std::uint32_t> known;
+  for (const auto& holder : state_.control_holders) {
+    const bool ours =
+        is_own_sensor(holder) || is_persistence_daemon(holder) || is_dcgm_service(holder);
+    if (ours || std::find(known.begin(), known.end(), holder.pid) != known.end()) continue;
+    known.push_back(holder.pid);
+    warn(FindingCode::DriverOpen, leaving->address,
+         fmt::format("{} and no GPU yet: it may open {} at any moment", describe(holder),
+                     leaving->address.sysfs()),
+         end_command(holder));
   }
 }
 

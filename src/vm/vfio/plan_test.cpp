@@ -250,6 +250,24 @@ TEST(Plan, MigModeWithoutInstancesIsAWarning) {
   EXPECT_THAT(plan_of(machine).findings, IsEmpty()) << "a damaged file says nothing";
 }
 
+TEST(Plan, AProcessThatHasTheDriverOpenButNoGpuIsAWarning) {
+  TestHost machine;
+  machine.file("dev/nvidiactl", "").file("dev/nvidia-uvm", "");
+  machine.process(4711, "python3", "/dev/nvidiactl");
+  machine.tree().link("proc/4711/fd/8", "/dev/nvidia-uvm");
+  machine.process(4712, "python3", "/dev/nvidia1");
+  machine.tree().link("proc/4712/fd/8", "/dev/nvidiactl");  // it uses the other GPU
+  machine.process(811, "nvidia-persistenced", "/dev/nvidiactl");
+  const auto plan = plan_of(machine);
+  EXPECT_FALSE(plan.blocked() || plan.in_use());
+  ASSERT_EQ(plan.findings.size(), 1U);
+  EXPECT_EQ(plan.findings[0].severity, Severity::Warning);
+  EXPECT_THAT(plan.findings, found(FindingCode::DriverOpen, "pid 4711 (python3 --all) has /dev/nv",
+                                   "sudo kill 4711"));
+  EXPECT_THAT(plan.findings,
+              found(FindingCode::DriverOpen, "open and no GPU yet: it may open 0000:3b:00.0"));
+}
+
 // Mediated devices on the GPU itself, as a T4 has them: no virtual function tells of them.
 TEST(Plan, VgpusWouldVanishWithTheDriver) {
   TestHost machine;

@@ -20,6 +20,11 @@ constexpr int kIdleTries = 5;
 constexpr int kNodeTries = 20;
 constexpr std::chrono::seconds kUnbindLockDeadline{2};
 
+bool is_companion(std::string_view module) {
+  return std::find(kCompanionModules.begin(), kCompanionModules.end(), module) !=
+         kCompanionModules.end();
+}
+
 bool leaves_driver(const FunctionMove& move) {
   return !move.from_driver.empty() && !same_driver(move.from_driver, move.to_driver);
 }
@@ -53,7 +58,7 @@ std::vector<Step> steps_of(const Journal& journal) {
   };
   const bool binding = journal.kind == "bind";
   const auto moves = journal.moves.size();
-  all(StepKind::LoadModule, journal.modules.size());
+  if (binding) all(StepKind::LoadModule, journal.modules.size());
   if (binding) all(StepKind::PersistenceOff, journal.persistence.size());
   all(StepKind::StopService, journal.services.size());
   if (!journal.nodes.empty()) steps.push_back({StepKind::CheckIdle, 0});
@@ -63,6 +68,8 @@ std::vector<Step> steps_of(const Journal& journal) {
   for (std::size_t i = 0; i < moves; ++i) {
     if (leaves_driver(journal.moves[i])) steps.push_back({StepKind::Unbind, i});
   }
+  // nvidia.ko does not load (ENODEV) while other drivers have all GPUs.
+  if (!binding) all(StepKind::LoadModule, journal.modules.size());
   for (std::size_t i = moves; i-- > 0;) steps.push_back({StepKind::Bind, i});
   steps.push_back({StepKind::Verify, 0});
   if (binding) all(StepKind::KeepAwake, moves);
@@ -223,8 +230,9 @@ Status StepRunner::verify() {
     GANTRY_CHECK(check_same_card(move));
     bound.push_back(move.address);
     const auto* function = bus.find(move.address);
-    const bool any = move.to_driver.empty() || move.to_driver == kAnyDriver;
-    if (function == nullptr || any || same_driver(function->driver, move.to_driver)) continue;
+    if (function == nullptr || move.to_driver.empty()) continue;
+    if (is_left_to_kernel(move) && function->driver.empty()) note_without_driver(move);
+    if (move.to_driver == kAnyDriver || same_driver(function->driver, move.to_driver)) continue;
     return Error(Errc::Internal, fmt::format("{} has the driver \"{}\" and not {}", shown(move),
                                              function->driver, move.to_driver));
   }
@@ -237,19 +245,54 @@ Status StepRunner::verify() {
       return Error(Errc::Busy, fmt::format("IOMMU group {} is not viable: {} has the driver {}",
                                            group, culprit->address.sysfs(), culprit->driver));
     }
-    wait_for_node(group);
+    check_node(fmt::format("/dev/vfio/{}", group));
+    // A kernel with CONFIG_VFIO_DEVICE_CDEV has a node for each device, too.
+    if (!function->vfio_device.empty())
+      check_node(fmt::format("/dev/vfio/devices/{}", function->vfio_device));
   }
   return {};
 }
 
-void StepRunner::wait_for_node(int group) {
-  const auto node = fmt::format("/dev/vfio/{}", group);
-  for (int i = 0; i < kNodeTries; ++i) {
-    if (host_.exists(node)) return;
+// A GPU that no driver had before, such as one that is bound at every boot, can go without one, but
+// containers cannot use it.
+void StepRunner::note_without_driver(const FunctionMove& move) {
+  const bool loaded = host_.exists("/sys/bus/pci/drivers/nvidia");
+  note_once(fmt::format("{} has no driver now: {}", shown(move),
+                        loaded ? fmt::format("nvidia did not take it; see `sudo dmesg | grep -e {} "
+                                             "-e NVRM`",
+                                             shown(move))
+                               : "nvidia is not loaded; if it is installed: sudo modprobe nvidia"));
+}
+
+// The GPU goes back to its driver without a companion, and to none if the kernel shall choose one.
+bool StepRunner::is_needed(std::string_view module) const {
+  if (is_companion(module)) return false;
+  if (journal_.kind == "bind") return true;
+  return std::any_of(journal_.moves.begin(), journal_.moves.end(),
+                     [&](const FunctionMove& move) { return module_of(move.to_driver) == module; });
+}
+
+void StepRunner::note_once(std::string text) {
+  if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(std::move(text));
+}
+
+// The kernel makes it root's, mode 0600. A rule of udev may give it to the user or group of a
+// hypervisor, and anyone who can open it can take the card.
+void StepRunner::check_node(const std::string& node) {
+  for (int i = 0; !host_.exists(node) && !host_.device(node).ok(); ++i) {
+    if (i == kNodeTries)
+      return note_once(fmt::format("{} did not appear; is devtmpfs mounted on /dev?", node));
     effects_.pause(100ms);
   }
-  auto text = fmt::format("{} did not appear; is devtmpfs mounted on /dev?", node);
-  if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(std::move(text));
+  const auto found = host_.device(node);
+  if (!found.ok()) return;
+  const auto shown =
+      fmt::format("{} (mode {:04o}, user {}, group {})", node, found->mode, found->uid, found->gid);
+  if ((found->mode & 06U) != 0) {
+    note_once(fmt::format("every user of this machine can open {}", shown));
+  } else if (found->uid != 0 || (found->mode & 060U) != 0) {
+    note_once(fmt::format("not only root can open {}", shown));
+  }
 }
 
 Status StepRunner::run_service(std::string_view verb, const std::string& unit) const {
@@ -275,7 +318,13 @@ Status StepRunner::execute(const Step& step) {
   const auto* move = move_of(step);
   if (move != nullptr) GANTRY_CHECK(check_same_card(*move));
   switch (step.kind) {
-    case StepKind::LoadModule: return effects_.load_module(journal_.modules[step.index]);
+    case StepKind::LoadModule: {
+      const auto& module = journal_.modules[step.index];
+      auto loaded = effects_.load_module(module);
+      if (is_needed(module)) return loaded;
+      note_failure(describe(journal_, step), loaded);
+      return {};
+    }
     case StepKind::PersistenceOff: return set_persistence(journal_.persistence[step.index], "0");
     case StepKind::StopService: return run_service("stop", journal_.services[step.index]);
     case StepKind::CheckIdle: return check_idle();

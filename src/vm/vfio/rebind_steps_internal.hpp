@@ -27,7 +27,10 @@ class StepRunner {
   Status give_unbind_lock_back(const FunctionMove& move) const;
   Status check_idle() const;
   Status verify();
-  void wait_for_node(int group);
+  void check_node(const std::string& node);
+  void note_without_driver(const FunctionMove& move);
+  bool is_needed(std::string_view module) const;
+  void note_once(std::string text);
   Status run_service(std::string_view verb, const std::string& unit) const;
   Status set_persistence(const model::PciAddress& gpu, std::string_view value) const;
   Status leave_new_driver(const FunctionMove& move) const;

@@ -19,12 +19,12 @@ using test_host::bind_gpu;
 using test_host::Fault;
 using test_host::is_bound;
 using test_host::kGpu;
-using test_host::Killed;
 using test_host::kSound;
 using test_host::recover_gpu;
 using test_host::release_gpu;
 using test_host::Script;
 using test_host::scripted_effects;
+using test_host::SimulatedKill;
 using test_host::TestHost;
 using testing::AllOf;
 using testing::ElementsAre;
@@ -202,7 +202,7 @@ void kill_everywhere(Fault fault, bool releasing) {
     try {
       static_cast<void>(
           (releasing ? release_gpu(machine, script) : bind_gpu(machine, script)).ok());
-    } catch (const Killed&) {
+    } catch (const SimulatedKill&) {
       killed = true;
     }
     if (!killed) break;
@@ -242,7 +242,7 @@ TEST(Recover, OfOneGpuSaysWhetherItWasTakenBack) {
   EXPECT_EQ(none.error().code(), Errc::NotFound);
 
   Script killed{.fault_at = 3, .fault = Fault::KillAfter};
-  EXPECT_THROW(static_cast<void>(bind_gpu(machine, killed).ok()), Killed);
+  EXPECT_THROW(static_cast<void>(bind_gpu(machine, killed).ok()), SimulatedKill);
   const auto back = recover(host, at(kGpu), scripted_effects(host, script));
   ASSERT_TRUE(back.ok()) << back.error().text();
   EXPECT_TRUE(back->taken_back);
@@ -261,7 +261,7 @@ TEST(Recover, ABoundGpuDoesNotHideTheJournalOfAnother) {
     const PassthroughRequest request{.targets = {at(kGpu), at(test_host::kTwin)}};
     return bind(host, request, {}, scripted_effects(host, killed)).ok();
   };
-  EXPECT_THROW(static_cast<void>(both()), Killed);
+  EXPECT_THROW(static_cast<void>(both()), SimulatedKill);
   ASSERT_TRUE(release_gpu(machine, calm).ok());
   EXPECT_TRUE(machine.has_journal());
   ASSERT_TRUE(recover_gpu(machine, calm).ok());
@@ -272,7 +272,7 @@ TEST(Recover, AFullDiskDoesNotStopTheWayBack) {
   TestHost machine;
   const auto before = machine.bindings();
   Script killed{.fault_at = 6, .fault = Fault::KillAfter};
-  EXPECT_THROW(static_cast<void>(bind_gpu(machine, killed).ok()), Killed);
+  EXPECT_THROW(static_cast<void>(bind_gpu(machine, killed).ok()), SimulatedKill);
   Script full;
   full.rule = [](const std::string& entry) -> Status {
     if (entry.starts_with("save ")) return Error::sys(ENOSPC, entry);
@@ -287,7 +287,7 @@ TEST(Recover, AFullDiskDoesNotStopTheWayBack) {
 TEST(Release, OfAGpuWhoseBindWasKilledSaysHowToGoOn) {
   TestHost machine;
   Script killed{.fault_at = 6, .fault = Fault::KillAfter};
-  EXPECT_THROW(static_cast<void>(bind_gpu(machine, killed).ok()), Killed);
+  EXPECT_THROW(static_cast<void>(bind_gpu(machine, killed).ok()), SimulatedKill);
   Script calm;
   const auto released = release_gpu(machine, calm);
   ASSERT_FALSE(released.ok());

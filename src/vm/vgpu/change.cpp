@@ -44,6 +44,16 @@ Step undo_of(const Step& step) {
           .vgpu = step.vgpu};
 }
 
+Status undo_step(const sys::Host& host, const Step& step, const Step& back, const Actions& actions,
+                 const ChangeOptions& options) {
+  if (step.kind == Step::Kind::Create) {
+    // Another type on our virtual function is the vGPU of another program.
+    GANTRY_TRY(const bool ours, vgpu_exists(host, step.vgpu));
+    if (!ours) return {};
+  }
+  return run_step(host, back, actions, options);
+}
+
 // Undoes steps, the last first. Virtual functions and the mode for mixed sizes stay: neither
 // takes anything away.
 std::vector<std::string> undo(const sys::Host& host, const std::vector<Step>& done,
@@ -52,12 +62,10 @@ std::vector<std::string> undo(const sys::Host& host, const std::vector<Step>& do
   for (auto at = done.rbegin(); at != done.rend(); ++at) {
     const auto& step = *at;
     if (step.kind != Step::Kind::Create && step.kind != Step::Kind::Remove) continue;
-    // Another type on our virtual function is the vGPU of another program.
-    if (step.kind == Step::Kind::Create && !vgpu_exists(host, step.vgpu)) continue;
     const auto back = undo_of(step);
-    const auto status = run_step(host, back, actions, options);
-    if (!status.ok())
-      failed.push_back(fmt::format("{}: {}", describe(back), status.error().text()));
+    const auto undone = undo_step(host, step, back, actions, options);
+    if (!undone.ok())
+      failed.push_back(fmt::format("{}: {}", describe(back), undone.error().text()));
   }
   return failed;
 }

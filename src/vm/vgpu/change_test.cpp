@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 
 namespace gantry::vgpu {
@@ -164,6 +165,25 @@ TEST(Remove, OfAVgpuInUseIsRefusedBeforeAnythingIsWritten) {
   EXPECT_THAT(text_of(report), HasSubstr("in use by process 4711"));
   EXPECT_EQ(machine.acts(), 0);
   EXPECT_EQ(machine.gpus()[0].vgpus.size(), 2U);
+}
+
+// A read that fails after the write does not mean that the vGPU is gone.
+TEST(Remove, IsNotDoneIfTheKernelDoesNotSayIt) {
+  VgpuMachine machine("vgpu-l40s");
+  const Addition addition{.gpu = first_gpu(), .type = "L40S-8Q"};
+  ASSERT_EQ(text_of(create(machine.host(), addition, machine.actions())), "done");
+  const auto file = machine.vendor_path("0000:3b:00.4");
+  machine.fault = [&](std::string_view path, std::string_view) -> Status {
+    if (!path.ends_with("current_vgpu_type")) return {};
+    std::filesystem::remove(file);
+    std::filesystem::create_directory(file);  // from now on its reads fail
+    return Error::sys(EIO, "write current_vgpu_type");
+  };
+  const auto report = remove(machine.host(), {"0000:3b:00.4"}, machine.actions());
+  EXPECT_THAT(text_of(report),
+              AllOf(HasSubstr("write current_vgpu_type: Input/output error"),
+                    HasSubstr("could not be undone"), HasSubstr("gantry vgpu apply --restore")));
+  EXPECT_TRUE(interrupted(machine));
 }
 
 // The process opened the node between our look and our write.

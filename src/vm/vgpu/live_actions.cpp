@@ -5,6 +5,7 @@
 #include "base/sys/child.hpp"
 #include "base/sys/deadline_write.hpp"
 #include "base/sys/replace_file.hpp"
+#include "vm/vgpu/read_host.hpp"
 
 #include <sys/random.h>
 #include <unistd.h>
@@ -36,7 +37,8 @@ std::string sriov_path(const model::PciAddress& gpu) {
 Status write_numvfs(const sys::Host& host, const Actions& actions, const model::PciAddress& gpu,
                     unsigned count) {
   const auto path = sriov_path(gpu);
-  if (host.read_value(path).value_or("0") != "0") GANTRY_CHECK(actions.write(path, "0"));
+  GANTRY_TRY(const auto now, read_enabled_vfs(host, gpu));
+  if (now != 0) GANTRY_CHECK(actions.write(path, "0"));
   return actions.write(path, fmt::to_string(count));
 }
 

@@ -17,6 +17,12 @@ Error no_gpu(const model::PciAddress& address) {
       .advise("`gantry vgpu list` shows the GPUs of this machine");
 }
 
+// Busy: nothing was done, and the driver may answer later.
+Error silent_driver(const VgpuGpu& gpu) {
+  return Error(Errc::Busy, fmt::format("{}: {}", gpu.label(), gpu.problem))
+      .advise("`sudo dmesg | grep -i nvidia` may say why; then try again");
+}
+
 Step enable_vfs(const VgpuGpu& gpu) {
   return {.kind = Step::Kind::EnableVfs, .vgpu = {.gpu = gpu.address}, .count = gpu.total_vfs};
 }
@@ -99,6 +105,7 @@ Status add_creations(const VgpuGpu& gpu, const std::vector<TypeCount>& wanted,
 
 Status plan_gpu(const VgpuGpu& gpu, const std::map<std::string, unsigned>& counts,
                 const NewUuid& new_uuid, Plan& plan) {
+  if (gpu.silent) return silent_driver(gpu);
   if (gpu.framework == Framework::None) return counts.empty() ? Status{} : no_vgpus(gpu);
   GANTRY_TRY(const auto wanted, resolve_types(gpu, counts));
   GANTRY_CHECK(check_fit(gpu, wanted));
@@ -183,6 +190,7 @@ Error no_stored_gpu(const model::PciAddress& address) {
 }
 
 Status plan_exact_gpu(const VgpuGpu& gpu, std::vector<VgpuSpec> specs, Plan& plan) {
+  if (gpu.silent) return silent_driver(gpu);
   if (gpu.framework == Framework::None) return specs.empty() ? Status{} : no_vgpus(gpu);
   std::map<std::string, unsigned> counts;
   for (auto& spec : specs) {
@@ -360,9 +368,13 @@ Result<Plan> plan_removal(const std::vector<VgpuGpu>& gpus, const std::vector<st
       if (vgpu == nullptr && (vgpu = find_vgpu(one, id)) != nullptr) gpu = &one;
     }
     if (vgpu == nullptr) {
+      for (const auto& one : gpus) {
+        if (one.silent) return silent_driver(one);
+      }
       return Error(Errc::NotFound, fmt::format("there is no vGPU {}", id))
           .advise("`gantry vgpu list` shows the vGPUs of this machine");
     }
+    if (gpu->silent) return silent_driver(*gpu);
     if (!vgpu->holders.empty()) return in_use(*gpu, *vgpu);
     if (!gone.insert(vgpu->id()).second) continue;
     touched.insert(gpu->address);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <optional>
 #include <tuple>
@@ -118,24 +119,75 @@ void read_mdev_parent(const sys::Host& host, VgpuGpu& gpu, const model::PciAddre
   gpu.parents.push_back(std::move(parent));
 }
 
-void read_vendor_parent(const sys::Host& host, VgpuGpu& gpu, const model::PciAddress& address) {
+std::string vendor_file(const model::PciAddress& function, std::string_view name) {
+  return fmt::format("{}/nvidia/{}", pci_directory(function), name);
+}
+
+Result<std::string> vendor_type(const Result<std::string>& text) {
+  if (text.ok()) return std::string(trim(*text));
+  if (text.error().code() == Errc::NotFound) return std::string("0");
+  return text.error();
+}
+
+// What the driver says about one virtual function.
+struct VendorFiles {
+  Result<std::string> creatable, current, placement;
+};
+
+// The driver takes a lock for each of them, and its readers wait while an unbind or a virtual
+// machine has it.
+std::vector<VendorFiles> read_vendor_files(const sys::Host& host,
+                                           const std::vector<model::PciAddress>& functions) {
+  constexpr std::array<std::string_view, 3> kNames{"creatable_vgpu_types", "current_vgpu_type",
+                                                   "placement_id"};
+  std::vector<std::string> paths;
+  for (const auto& function : functions) {
+    for (const auto name : kNames) paths.push_back(vendor_file(function, name));
+  }
+  const auto texts = sys::read_with_deadline(host, paths, kLockDeadline, sys::AfterTimeout::GiveUp);
+  std::vector<VendorFiles> files;
+  for (std::size_t i = 0; i < texts.size(); i += kNames.size())
+    files.push_back({texts[i], texts[i + 1], texts[i + 2]});
+  return files;
+}
+
+void note_silence(VgpuGpu& gpu, const Error& error) {
+  if (error.code() == Errc::NotFound || gpu.silent) return;
+  gpu.silent = true;
+  gpu.problem = fmt::format("the driver does not say which vGPUs it has: {}", error.cause());
+}
+
+void add_vendor_vgpu(const sys::Host& host, VgpuGpu& gpu, const model::PciAddress& address,
+                     const VendorFiles& files) {
+  const auto current = vendor_type(files.current);
+  if (!current.ok()) return note_silence(gpu, current.error());
+  if (*current == "0" || !parse_u64(*current)) return;
+  Vgpu vgpu{.gpu = gpu.address, .parent = address, .type_id = *current};
+  vgpu.iommu_group = group_of(host, pci_directory(address));
+  const auto placement = files.placement.ok() ? parse_u64(trim(*files.placement), 0) : std::nullopt;
+  if (placement && *placement < 4096) vgpu.placement = static_cast<unsigned>(*placement);
+  gpu.vgpus.push_back(std::move(vgpu));
+}
+
+void add_vendor_parent(const sys::Host& host, VgpuGpu& gpu, const model::PciAddress& address,
+                       const VendorFiles& files) {
   VgpuParent parent{.address = address};
-  const auto directory = pci_directory(address);
-  const auto text = host.read(directory + "/nvidia/creatable_vgpu_types", 65536).value_or("");
+  if (!files.creatable.ok()) note_silence(gpu, files.creatable.error());
+  const auto text = files.creatable.ok() ? *files.creatable : std::string();
   for (const auto& type : parse_creatable_types(text)) {
     parent.type_ids.push_back(type.id);
     add_type(gpu, {.id = type.id, .name = type.name, .key = type_key(type.name)});
     for (auto& known : gpu.types) known.available += known.id == type.id ? 1 : 0;
   }
-  const auto current = host.read_value(directory + "/nvidia/current_vgpu_type").value_or("0");
-  if (current != "0" && parse_u64(current)) {
-    Vgpu vgpu{.gpu = gpu.address, .parent = address, .type_id = current};
-    vgpu.iommu_group = group_of(host, directory);
-    const auto placement = number_in(host, directory + "/nvidia/placement_id");
-    if (placement && *placement < 4096) vgpu.placement = static_cast<unsigned>(*placement);
-    gpu.vgpus.push_back(std::move(vgpu));
-  }
+  add_vendor_vgpu(host, gpu, address, files);
   gpu.parents.push_back(std::move(parent));
+}
+
+void read_vendor_parents(const sys::Host& host, VgpuGpu& gpu,
+                         const std::vector<model::PciAddress>& functions) {
+  const auto files = read_vendor_files(host, functions);
+  for (std::size_t i = 0; i < functions.size(); ++i)
+    add_vendor_parent(host, gpu, functions[i], files[i]);
 }
 
 // The parent of a mediated device: the last PCI address of its path below /sys/devices.
@@ -238,15 +290,17 @@ std::string why_none(const sys::Host& host, const VgpuGpu& gpu) {
 void read_gpu(const sys::Host& host, VgpuGpu& gpu) {
   const auto directory = pci_directory(gpu.address);
   gpu.total_vfs = bounded(number_in(host, directory + "/sriov_totalvfs"), kMaxVfs);
+  std::vector<model::PciAddress> vendor;
   for (const auto& vf : virtual_functions(host, gpu.address)) {
-    if (host.exists(pci_directory(vf) + "/nvidia/current_vgpu_type")) {
+    if (host.exists(vendor_file(vf, "current_vgpu_type"))) {
       gpu.framework = Framework::VendorVfio;
-      read_vendor_parent(host, gpu, vf);
+      vendor.push_back(vf);
     } else if (host.exists(types_directory(vf))) {
       gpu.framework = Framework::MdevOnVfs;
       read_mdev_parent(host, gpu, vf);
     }
   }
+  read_vendor_parents(host, gpu, vendor);
   if (gpu.framework == Framework::None && host.exists(types_directory(gpu.address))) {
     gpu.framework = Framework::MdevOnPf;
     read_mdev_parent(host, gpu, gpu.address);
@@ -293,8 +347,21 @@ std::vector<model::PciAddress> virtual_functions(const sys::Host& host,
   return found;
 }
 
+Result<std::string> read_vendor_type(const sys::Host& host, const model::PciAddress& function) {
+  return vendor_type(
+      sys::read_with_deadline(host, vendor_file(function, "current_vgpu_type"), kLockDeadline));
+}
+
+Result<std::uint64_t> read_enabled_vfs(const sys::Host& host, const model::PciAddress& gpu) {
+  const auto path = pci_directory(gpu) + "/sriov_numvfs";
+  const auto text = sys::read_with_deadline(host, path, kLockDeadline);
+  if (text.ok()) return parse_u64(trim(*text)).value_or(0);
+  if (text.error().code() == Errc::NotFound) return std::uint64_t{0};
+  return text.error();
+}
+
 bool offers_vgpus(const sys::Host& host, const model::PciAddress& function) {
-  return host.exists(pci_directory(function) + "/nvidia/current_vgpu_type") ||
+  return host.exists(vendor_file(function, "current_vgpu_type")) ||
          host.exists(types_directory(function));
 }
 

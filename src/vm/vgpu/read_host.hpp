@@ -2,9 +2,11 @@
 // Reads the vGPUs of a machine from sysfs. It asks no library and changes nothing.
 #pragma once
 
+#include "base/core/result.hpp"
 #include "base/sys/host.hpp"
 #include "vm/vgpu/vgpu_host.hpp"
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -31,6 +33,14 @@ std::string pci_directory(const model::PciAddress& address);  // "/sys/bus/pci/d
 // The virtual functions of a GPU, in their order.
 std::vector<model::PciAddress> virtual_functions(const sys::Host& host,
                                                  const model::PciAddress& gpu);
+
+// The number of the type of the vGPU that a virtual function of vendor-VFIO has; "0" if it has
+// none, or if the function or its driver has gone. Any other failure says nothing about the vGPU:
+// Timeout if the driver does not answer.
+Result<std::string> read_vendor_type(const sys::Host& host, const model::PciAddress& function);
+
+// How many virtual functions are enabled, with the deadline that the device's lock needs.
+Result<std::uint64_t> read_enabled_vfs(const sys::Host& host, const model::PciAddress& gpu);
 
 // Whether the vGPU driver offers something on this function.
 bool offers_vgpus(const sys::Host& host, const model::PciAddress& function);

@@ -3,7 +3,11 @@
 
 #include "vm/vgpu/vgpu_machine_for_test.hpp"
 
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
+
+#include <filesystem>
 
 namespace gantry::vgpu {
 namespace {
@@ -75,6 +79,47 @@ TEST(ReadHost, NamesTheProcessThatUsesAVgpu) {
       create(machine.host(), {.gpu = first_gpu(), .type = "T4-8Q"}, machine.actions()).ok());
   machine.hold(machine.gpus()[0].vgpus[0], 4711);
   EXPECT_THAT(machine.gpus()[0].vgpus[0].holders, ElementsAre(4711U));
+}
+
+// 0000:3b:00.4 has a vGPU, and the driver does not say it.
+class SilentVgpu : public testing::Test {
+ protected:
+  SilentVgpu() {
+    const Addition addition{.gpu = first_gpu(), .type = "L40S-8Q"};
+    EXPECT_TRUE(create(machine_.host(), addition, machine_.actions()).ok());
+    EXPECT_EQ(types_of(machine_.gpus()), "L40S-8Q|");
+    path_ = machine_.vendor_path("0000:3b:00.4");
+    std::filesystem::remove(path_);
+  }
+  VgpuMachine machine_{"vgpu-l40s"};
+  std::string path_;
+};
+
+TEST_F(SilentVgpu, IsNotTakenForNone) {
+  std::filesystem::create_directory(path_);  // the read fails
+  const auto gpu = machine_.gpus()[0];
+  EXPECT_TRUE(gpu.silent);
+  EXPECT_EQ(gpu.framework, Framework::VendorVfio);
+  EXPECT_THAT(gpu.problem, HasSubstr("the driver does not say which vGPUs it has"));
+  EXPECT_FALSE(machine_.gpus()[1].silent);
+  const auto done = {
+      apply(machine_.host(), {{first_gpu(), {}}}, machine_.actions()),
+      apply(machine_.host(), {{first_gpu(), {{"L40S-8Q", 2}}}}, machine_.actions()),
+      remove(machine_.host(), {"0000:3b:00.4"}, machine_.actions()),
+      create(machine_.host(), {.gpu = first_gpu(), .type = "L40S-8Q"}, machine_.actions())};
+  for (const auto& one : done) {
+    ASSERT_FALSE(one.ok());
+    EXPECT_EQ(one.error().code(), Errc::Busy);
+    EXPECT_THAT(one.error().text(), HasSubstr("does not say which vGPUs it has"));
+  }
+  EXPECT_EQ(machine_.acts(), 0);
+}
+
+TEST_F(SilentVgpu, IsNotWaitedForWithoutEnd) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const auto gpu = machine_.gpus()[0];
+  EXPECT_TRUE(gpu.silent);
+  EXPECT_THAT(gpu.problem, HasSubstr("did not return within"));
 }
 
 TEST(ReadHost, SaysWhyAGpuHasNoVgpus) {

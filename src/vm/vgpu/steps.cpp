@@ -13,12 +13,15 @@ namespace {
 
 constexpr std::chrono::milliseconds kPoll{50};
 
-// Waits until `ready` is true. false if the deadline passes first.
-bool wait_until(const std::function<bool()>& ready, std::chrono::milliseconds deadline,
-                const Actions& actions) {
+// Waits until `ready` is true. false if the deadline passes first. A read may fail while the driver
+// is at work; its error counts if it is the last one. Each read that gets no answer takes seconds,
+// so the first one ends the wait.
+Result<bool> wait_until(const std::function<Result<bool>()>& ready,
+                        std::chrono::milliseconds deadline, const Actions& actions) {
   for (std::chrono::milliseconds waited{0};; waited += kPoll) {
-    if (ready()) return true;
-    if (waited >= deadline) return false;
+    auto now = ready();
+    if (now.ok() && *now) return now;
+    if (waited >= deadline || (!now.ok() && now.error().code() == Errc::Timeout)) return now;
     actions.pause(kPoll);
   }
 }
@@ -72,7 +75,8 @@ Error did_not_show(std::string_view what) {
 
 Status create_vgpu(const sys::Host& host, const VgpuSpec& spec, const Actions& actions,
                    const ChangeOptions& options) {
-  if (vgpu_exists(host, spec)) return {};
+  GANTRY_TRY(const bool there, vgpu_exists(host, spec));
+  if (there) return {};
   const auto done =
       spec.uuid.empty()
           ? actions.write(vendor_path(spec), spec.type_id)
@@ -80,51 +84,56 @@ Status create_vgpu(const sys::Host& host, const VgpuSpec& spec, const Actions& a
                                       spec.parent.sysfs(), spec.type_id),
                           spec.uuid);
   if (!done.ok()) return explained(Error(done.error()), meaning_of_create(done.error()));
-  if (wait_until([&] { return vgpu_exists(host, spec); }, options.settle_deadline, actions))
-    return {};
-  return did_not_show("the vGPU did not appear in sysfs");
+  GANTRY_TRY(const bool came,
+             wait_until([&] { return vgpu_exists(host, spec); }, options.settle_deadline, actions));
+  return came ? Status{} : did_not_show("the vGPU did not appear in sysfs");
 }
 
-bool is_gone(const sys::Host& host, const VgpuSpec& spec) {
+Result<bool> is_gone(const sys::Host& host, const VgpuSpec& spec) {
   if (!spec.uuid.empty()) return !host.exists(mdev_directory(spec));
-  return host.read_value(vendor_path(spec)).value_or("0") == "0";
+  GANTRY_TRY(const auto type, read_vendor_type(host, spec.parent));
+  return type == "0";
 }
 
 Status remove_vgpu(const sys::Host& host, const VgpuSpec& spec, const Actions& actions,
                    const ChangeOptions& options) {
-  if (is_gone(host, spec)) return {};
+  GANTRY_TRY(const bool absent, is_gone(host, spec));
+  if (absent) return {};
   const auto done = spec.uuid.empty() ? actions.write(vendor_path(spec), "0")
                                       : actions.write(mdev_directory(spec) + "/remove", "1");
   // A write that timed out may have been done all the same.
-  if (!done.ok() && !is_gone(host, spec))
+  if (!done.ok() && !is_gone(host, spec).value_or(false))
     return explained(Error(done.error()), meaning_of_remove(done.error()));
-  if (wait_until([&] { return is_gone(host, spec); }, options.settle_deadline, actions)) return {};
-  return did_not_show("the vGPU is still in sysfs");
+  GANTRY_TRY(const bool went,
+             wait_until([&] { return is_gone(host, spec); }, options.settle_deadline, actions));
+  return went ? Status{} : did_not_show("the vGPU is still in sysfs");
 }
 
 Status enable_functions(const sys::Host& host, const Step& step, const Actions& actions,
                         const ChangeOptions& options) {
   const auto& gpu = step.vgpu.gpu;
-  const auto enabled = [&] {
-    return virtual_functions(host, gpu).size() >= step.count &&
-           parse_u64(host.read_value(pci_directory(gpu) + "/sriov_numvfs").value_or("0")) ==
-               step.count;
+  const auto enabled = [&]() -> Result<bool> {
+    GANTRY_TRY(const auto count, read_enabled_vfs(host, gpu));
+    return virtual_functions(host, gpu).size() >= step.count && count == step.count;
   };
-  if (!enabled()) GANTRY_CHECK(actions.enable_vfs(gpu, step.count));
+  GANTRY_TRY(const bool before, enabled());
+  if (!before) GANTRY_CHECK(actions.enable_vfs(gpu, step.count));
   // sriov-manage of vGPU 17.2 succeeds even if no virtual function came: count them.
-  if (!wait_until(enabled, options.vfs_deadline, actions)) {
+  GANTRY_TRY(const bool came, wait_until(enabled, options.vfs_deadline, actions));
+  if (!came) {
     return Error(Errc::Timeout, fmt::format("{} of {} virtual functions of {} appeared within {} s",
                                             virtual_functions(host, gpu).size(), step.count,
                                             gpu.sysfs(), options.vfs_deadline.count() / 1000))
         .advise(fmt::format("see `sudo dmesg | grep -i -e {} -e nvidia`", gpu.sysfs()));
   }
-  const auto offered = [&] {
+  const auto offered = [&]() -> Result<bool> {
     for (const auto& vf : virtual_functions(host, gpu)) {
       if (!offers_vgpus(host, vf)) return false;
     }
     return true;
   };
-  if (wait_until(offered, options.vfs_deadline, actions)) return {};
+  GANTRY_TRY(const bool all, wait_until(offered, options.vfs_deadline, actions));
+  if (all) return {};
   return Error(Errc::Timeout,
                fmt::format("the virtual functions of {} are there, but offer no vGPU types",
                            gpu.sysfs()))
@@ -133,8 +142,11 @@ Status enable_functions(const sys::Host& host, const Step& step, const Actions& 
 
 }  // namespace
 
-bool vgpu_exists(const sys::Host& host, const VgpuSpec& spec) {
-  if (spec.uuid.empty()) return host.read_value(vendor_path(spec)).value_or("0") == spec.type_id;
+Result<bool> vgpu_exists(const sys::Host& host, const VgpuSpec& spec) {
+  if (spec.uuid.empty()) {
+    GANTRY_TRY(const auto type, read_vendor_type(host, spec.parent));
+    return type == spec.type_id;
+  }
   const auto type = host.link(mdev_directory(spec) + "/mdev_type");
   return type.ok() && type->substr(type->rfind('/') + 1) == spec.type_id;
 }

@@ -9,7 +9,7 @@ namespace gantry::vgpu {
 Status run_step(const sys::Host& host, const Step& step, const Actions& actions,
                 const ChangeOptions& options);
 
-// Whether the vGPU exists with this type.
-bool vgpu_exists(const sys::Host& host, const VgpuSpec& spec);
+// Whether the vGPU exists with this type. An error if the driver does not say it.
+Result<bool> vgpu_exists(const sys::Host& host, const VgpuSpec& spec);
 
 }  // namespace gantry::vgpu

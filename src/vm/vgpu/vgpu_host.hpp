@@ -64,6 +64,7 @@ struct VgpuGpu {
   model::GpuUuid uuid;  // empty when the driver does not tell it
   Framework framework = Framework::None;
   std::string problem;  // why there are no vGPUs; "" if there can be
+  bool silent = false;  // a read failed: it may have other vGPUs and types than those below
   unsigned total_vfs = 0;
   unsigned enabled_vfs = 0;
   std::uint64_t framebuffer_mib = 0;      // of its largest type: what all vGPUs share

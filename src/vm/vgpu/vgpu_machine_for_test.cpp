@@ -21,6 +21,12 @@ VgpuMachine::VgpuMachine(std::string_view name) : root_(tree_.path("machine")) {
   host_ = std::make_unique<sys::Host>(*sys::Host::at(root_));
 }
 
+std::string VgpuMachine::vendor_path(const std::string& function) {
+  const auto device = host().resolve("/sys/bus/pci/devices/" + function);
+  GANTRY_ASSERT(device.ok());
+  return path(*device + "/nvidia/current_vgpu_type");
+}
+
 Status VgpuMachine::act(const std::function<Status()>& work) {
   ++acts_;
   if (acts_ == kill_at_ && before_) throw KilledForTest();

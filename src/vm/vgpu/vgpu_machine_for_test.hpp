@@ -22,6 +22,8 @@ class VgpuMachine {
 
   sys::Host& host() { return *host_; }
   std::string path(std::string_view inside) const { return root_ + std::string(inside); }
+  // The file that says which vGPU a virtual function has.
+  std::string vendor_path(const std::string& function);
   std::vector<VgpuGpu> gpus() { return read_host(host(), read_known_types(host())); }
 
   // Actions that count themselves in acts(). They throw KilledForTest at act number `kill_at` (from

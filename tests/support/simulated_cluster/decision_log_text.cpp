@@ -69,8 +69,8 @@ void write_affinity(json::Writer& out, const podspec::Affinity& affinity) {
     out.member("near", word(affinity.topology, kNear));
     list("types", affinity.types);
     list("not-types", affinity.excluded_types);
-    list("uuids", affinity.uuids);
-    list("not-uuids", affinity.excluded_uuids);
+    list("uuids", model::to_texts(affinity.uuids));
+    list("not-uuids", model::to_texts(affinity.excluded_uuids));
     if (affinity.nodes) out.member("nodes", word(*affinity.nodes, kOrders));
     if (affinity.gpus) out.member("gpus", word(*affinity.gpus, kOrders));
   });
@@ -108,8 +108,8 @@ Result<podspec::ContainerRequest> parse_container(const json::Value& value) {
 Result<podspec::Affinity> parse_affinity(const json::Value& value) {
   podspec::Affinity affinity{.types = value["types"].strings(),
                              .excluded_types = value["not-types"].strings(),
-                             .uuids = value["uuids"].strings(),
-                             .excluded_uuids = value["not-uuids"].strings()};
+                             .uuids = model::to_uuids(value["uuids"].strings()),
+                             .excluded_uuids = model::to_uuids(value["not-uuids"].strings())};
   GANTRY_TRY(affinity.topology, from_word<podspec::TopologyPolicy>(value["near"], kNear));
   if (value["nodes"]) {
     GANTRY_TRY(affinity.nodes, from_word<podspec::PlacementPolicy>(value["nodes"], kOrders));

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# bind, use and release many times (GANTRY_VM_ROUNDS), and nothing leaks: no kernel memory, no group, no descriptor, no process.
+# bind, use and release many times (GANTRY_VM_ROUNDS), and nothing leaks: no kernel memory, no group, no descriptor, no process. Then
+# release on a host on which vfio-pci has had every GPU from the start, so that nvidia.ko is not loaded.
 rounds=${GANTRY_VM_ROUNDS:-5}
 round() {
   gantry vfio bind $a10 && "$parts/bin/vfio_group" $a10 && gantry vfio release $a10
@@ -28,3 +29,21 @@ check_is "all drivers and overrides are as before" "$before" "$(functions_state)
 check_is "processes, groups, nodes, files and reference counts are as before" "$first" "$(numbers)"
 grown=$(($(kernel_kb) - kb))
 check "the kernel keeps less than 2 MiB more ($grown kB)" test $grown -lt 2048
+
+all_gpus=("$a10" "$twin" "$k620" "$t4" "$t4_twin")
+unbind_all() {
+  local gpu
+  for gpu in "${all_gpus[@]}"; do put $drivers/nvidia/unbind "$gpu" || return; done
+}
+loaded=$(grep -E '^nvidia' /proc/modules | cut -d' ' -f1 | sort)
+check "no GPU has a driver" unbind_all
+check "nvidia is not loaded" unload_driver
+check "bind takes all GPUs" gantry vfio bind "${all_gpus[@]}"
+check "status says that no driver had them before" says "$a10  vfio-pci, before no driver" gantry vfio status
+check "release of one says nothing of a missing driver" eval '! gantry vfio release $a10 2>&1 | grep -F "has no driver"'
+check_is "nvidia was loaded for it; the others are with vfio-pci" "nvidia vfio-pci" "$(driver_of $a10) $(driver_of $twin)"
+check "release gives the others back" gantry vfio release "${all_gpus[@]:1}"
+check_is "all drivers and overrides are as before" "$before" "$(functions_state)"
+for module in $loaded; do modprobe "$module"; done
+check_is "the modules are as before" "$loaded" "$(grep -E '^nvidia' /proc/modules | cut -d' ' -f1 | sort)"
+check "the GPUs can be opened" eval 'make_nodes && head -c0 /dev/nvidia0'

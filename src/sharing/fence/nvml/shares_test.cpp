@@ -67,18 +67,18 @@ class Tenant {
   pid_t pid_ = 0;
 };
 
-struct Seen {
+struct ListedProcess {
   unsigned int pid;
   std::uint64_t bytes;
-  bool operator==(const Seen&) const = default;
+  bool operator==(const ListedProcess&) const = default;
 };
 
-std::vector<Seen> processes(const LoadedNvml& nvml, nvmlDevice_t device) {
+std::vector<ListedProcess> processes(const LoadedNvml& nvml, nvmlDevice_t device) {
   unsigned int count = 32;
   std::vector<nvmlProcessInfo_t> infos(count);
   EXPECT_EQ(NVML(nvml, nvmlDeviceGetComputeRunningProcesses_v3)(device, &count, infos.data()),
             NVML_SUCCESS);
-  std::vector<Seen> out;
+  std::vector<ListedProcess> out;
   for (unsigned int i = 0; i < count; ++i) out.push_back({infos[i].pid, infos[i].usedGpuMemory});
   return out;
 }
@@ -146,9 +146,9 @@ class FenceNvmlShares : public ::testing::Test {
  protected:
   FenceNvmlShares() {
     const LoadedNvml driver(one_.driver);
-    const std::vector<Seen> all = processes(driver, one_.device);
+    const std::vector<ListedProcess> all = processes(driver, one_.device);
     EXPECT_EQ(all.size(), 3U);
-    for (const Seen& each : all) {
+    for (const ListedProcess& each : all) {
       if (each.pid == first_.pid()) one_.admit(first_, kGiB, used_[0] = each.bytes);
       if (each.pid == second_.pid()) one_.admit(second_, 2 * kGiB, used_[1] = each.bytes);
       if (each.pid == third_.pid()) other_.admit(third_, 3 * kGiB, used_[2] = each.bytes);
@@ -169,8 +169,10 @@ class FenceNvmlShares : public ::testing::Test {
 TEST_F(FenceNvmlShares, EachSeesItsOwnProcessesAndTheirMemory) {
   EXPECT_GT(used_[0], kGiB) << "the context comes on top";
   EXPECT_THAT(processes(one_.nvml, one_.device),
-              UnorderedElementsAre(Seen{first_.pid(), used_[0]}, Seen{second_.pid(), used_[1]}));
-  EXPECT_THAT(processes(other_.nvml, other_.device), ElementsAre(Seen{third_.pid(), used_[2]}));
+              UnorderedElementsAre(ListedProcess{first_.pid(), used_[0]},
+                                   ListedProcess{second_.pid(), used_[1]}));
+  EXPECT_THAT(processes(other_.nvml, other_.device),
+              ElementsAre(ListedProcess{third_.pid(), used_[2]}));
 }
 
 TEST_F(FenceNvmlShares, TheProcessesAddUpToWhatTheShareUses) {

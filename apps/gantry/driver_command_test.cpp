@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry driver on simulated machines. They are trees of files without a kernel, so nothing is
+// installed here: src/install/driver_setup tests that.
+#include "support/machine.hpp"
+#include "support/run_cli.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gantry::cli {
+namespace {
+
+using test::Machine;
+using test::run_cli;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kVersion = "580.159.04";
+
+test::CliResult driver(const Machine& machine, std::vector<std::string> words,
+                       const char* root = "--root") {
+  words.insert(words.begin(), {"gantry", "driver"});
+  words.insert(words.begin() + 3, {root, machine.root()});
+  return run_cli(std::move(words));
+}
+
+TEST(DriverPreflight, NamesWhatIsInTheWay) {
+  const Machine machine("h200");
+  const auto run = driver(machine, {"preflight", "--version", "460.56"}, "--host-root");
+  EXPECT_EQ(run.status, 1) << run.out;
+  EXPECT_THAT(run.out, HasSubstr("H200"));
+}
+
+TEST(DriverInstallCommand, ADryRunShowsFindingsAndChangesNothing) {
+  const Machine machine("h200");
+  const auto run = driver(
+      machine, {"install", "--version", kVersion, "--sha256", std::string(64, 'a'), "--dry-run"});
+  EXPECT_THAT(run.out, AllOf(HasSubstr("would unpack the archive of 580.159.04"),
+                             HasSubstr("would verify 580.159.04")));
+  EXPECT_FALSE(machine.host().exists("/var/lib/gantry/driver-install"));
+}
+
+TEST(DriverInstallCommand, OnATreeOfFilesIsRefused) {
+  const Machine machine("h200");
+  const auto run =
+      driver(machine, {"install", "--version", kVersion, "--sha256", std::string(64, 'a')});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.err, HasSubstr("is a tree of files, not the running machine"));
+  EXPECT_FALSE(machine.host().exists("/var/lib/gantry/driver-install"));
+}
+
+TEST(DriverInstallCommand, RefusesContradictions) {
+  const Machine machine("h200");
+  const auto two = driver(machine, {"install", "--run", "/x.run", "--url", "https://e.org/x.run"});
+  EXPECT_THAT(two.err, HasSubstr("--run and --url name two archives"));
+  const auto terminate = driver(machine, {"upgrade", "--version", kVersion, "--terminate"});
+  EXPECT_EQ(terminate.status, 1);
+  const auto key = driver(machine, {"install", "--version", kVersion, "--sign-key", "/k"});
+  EXPECT_THAT(key.err, HasSubstr("--sign-key and --sign-certificate go together"));
+  EXPECT_EQ(driver(machine, {"install", "--source", "floppy"}).status, 2);
+}
+
+TEST(DriverStatusCommand, KnowsADriverThatGantryDidNotInstall) {
+  const Machine machine("h200");
+  const auto run = driver(machine, {"status"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("installed  nothing by Gantry"), HasSubstr("loaded ")));
+}
+
+TEST(DriverVerifyCommand, SaysThatItCannotAskATree) {
+  const Machine machine("h200");
+  const auto run = driver(machine, {"verify"});
+  EXPECT_THAT(run.out, HasSubstr("is loaded"));
+  EXPECT_THAT(run.err, HasSubstr("nvidia-smi is not run"));
+}
+
+TEST(DriverRemoveCommand, HasNothingToRemove) {
+  const Machine machine("h200");
+  const auto run = driver(machine, {"remove", "--dry-run"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("nothing to do"));
+}
+
+TEST(DriverUpgradeCommand, OfNothingPointsToInstall) {
+  const Machine machine("h200");
+  const auto run = driver(machine, {"upgrade", "--version", kVersion});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("Gantry has installed no driver"),
+                             HasSubstr("gantry driver install")));
+}
+
+TEST(DriverCompletion, OffersSourcesAndFindings) {
+  EXPECT_THAT(run_cli({"gantry", "complete", "sources"}).out, HasSubstr("precompiled\n"));
+  EXPECT_THAT(run_cli({"gantry", "complete", "findings"}).out, HasSubstr("headers-missing\n"));
+}
+
+}  // namespace
+}  // namespace gantry::cli

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/core/text.hpp"
+#include "install/driver_package/distribution_internal.hpp"
+
+#include <fmt/format.h>
+
+namespace gantry::driver_package {
+namespace {
+
+Command dnf_install(const std::vector<std::string>& packages) {
+  return joined({"dnf", "install", "-y"}, packages);
+}
+PackageStep dnf_refresh() {
+  return command(StepKind::Refresh, "Forget what is known of the repositories",
+                 {"dnf", "clean", "expire-cache"});
+}
+// dnf before version 5 has the commands of repositories in a package of its own.
+PackageStep plugins() {
+  return command(StepKind::Repository, "Install dnf's commands for repositories",
+                 dnf_install({"dnf-plugins-core"}));
+}
+std::string repository_url(const PackageChoice& choice, std::string_view distribution) {
+  return fmt::format("{}/{}/{}/cuda-{}.repo", choice.mirror_of(kCudaRepositories), distribution,
+                     choice.repository_architecture(), distribution);
+}
+PackageStep add_repository(const PackageChoice& choice, std::string_view distribution) {  // [N]
+  return command(StepKind::Repository, "Add NVIDIA's repository",
+                 {"dnf", "config-manager", "--add-repo", repository_url(choice, distribution)});
+}
+
+// `version`: "580.159.04", or a pattern.
+std::vector<std::string> driver_packages(const PackageChoice& choice, std::string_view version) {
+  std::vector<std::string> packages = {
+      // [N]: the driver without a desktop
+      "nvidia-driver-cuda", choice.open ? "kmod-nvidia-open-dkms" : "kmod-nvidia-latest-dkms"};
+  if (version.empty()) return packages;
+  for (auto& package : packages) package += fmt::format("-{}", version);
+  return packages;
+}
+PackageStep dnf_driver(const PackageChoice& choice, std::string_view version) {
+  return command(
+      StepKind::Install,
+      fmt::format("Install the driver {}", choice.version.empty() ? choice.branch : choice.version),
+      dnf_install(driver_packages(choice, version)));
+}
+
+PackageStep dnf_headers(const PackageChoice& choice) {  // [N]
+  return command(StepKind::Headers, "Install the headers of the running kernel",
+                 dnf_install({"kernel-devel-" + choice.kernel, "kernel-headers", "gcc", "make"}));
+}
+
+// The streams of NVIDIA's module [N]: BRANCH-open and BRANCH-dkms are built on the machine.
+std::vector<PackageStep> select_stream(const PackageChoice& choice) {
+  const auto stream =
+      fmt::format("nvidia-driver:{}-{}", choice.branch, choice.open ? "open" : "dkms");
+  return {command(StepKind::Select, "Leave the stream of another branch",
+                  {"dnf", "module", "reset", "-y", "nvidia-driver"}),
+          command(StepKind::Select, fmt::format("Choose {}", stream),
+                  {"dnf", "module", "enable", "-y", stream})};
+}
+
+std::vector<PackageStep> dnf_removal(const PackageChoice& choice, std::string_view distribution,
+                                     bool streams) {
+  std::vector<PackageStep> steps = {
+      command(StepKind::Remove, "Remove the driver",
+              joined({"dnf", "remove", "-y"}, driver_packages(choice, "")))};
+  if (streams)
+    steps.push_back(command(StepKind::Remove, "Leave the stream",
+                            {"dnf", "module", "reset", "-y", "nvidia-driver"}));
+  steps.push_back(
+      command(StepKind::Remove, "Remove the repository",
+              {"rm", "-f", fmt::format("/etc/yum.repos.d/cuda-{}.repo", distribution)}));
+  return steps;
+}
+
+std::string key_note() {  // [P]
+  return "The fingerprint of NVIDIA's key D42D0685 is 610C7B14E068A878070DA4E99CD0A493D42D0685: "
+         "compare it with `rpm -q gpg-pubkey --qf '%{VERSION}\\n'`.";
+}
+
+// DKMS is in EPEL, and what it needs in the repository for developers [N] [P].
+std::vector<PackageStep> dkms_sources(const OsRelease& release, const PackageChoice& choice) {
+  const auto major = major_version(release);
+  Command developers;
+  std::string epel = "epel-release";
+  if (release.id == "rhel") {
+    developers = {
+        "subscription-manager", "repos",
+        fmt::format("--enable=codeready-builder-for-rhel-{}-{}-rpms", major, choice.architecture)};
+    epel = fmt::format("https://dl.fedoraproject.org/pub/epel/epel-release-latest-{}.noarch.rpm",
+                       major);
+  } else if (release.id == "ol") {
+    developers = {"dnf", "config-manager", "--set-enabled",
+                  fmt::format("ol{}_codeready_builder", major)};
+    epel = fmt::format("oracle-epel-release-el{}", major);
+  } else {
+    developers = {"dnf", "config-manager", "--set-enabled", major == 8 ? "powertools" : "crb"};
+  }
+  return {command(StepKind::Repository, "Enable the repository that DKMS needs", developers),
+          command(StepKind::Repository, "Add EPEL, which has DKMS", dnf_install({epel}))};
+}
+
+}  // namespace
+
+Result<PackagePlan> plan_enterprise_linux(const OsRelease& release, const PackageChoice& choice) {
+  const auto major = major_version(release);
+  if (major < 8 || major > 10)
+    return unsupported(release, "packages are known for versions 8, 9 and 10",
+                       "install a .run file: `gantry driver install --source run`");
+  const auto distribution = fmt::format("rhel{}", major);
+  PackagePlan plan{.tool = PackageTool::Dnf, .distribution = distribution};
+  plan.steps = {plugins()};
+  for (auto& step : dkms_sources(release, choice)) plan.steps.push_back(std::move(step));
+  plan.steps.push_back(add_repository(choice, distribution));
+  plan.steps.push_back(dnf_refresh());
+  plan.steps.push_back(dnf_headers(choice));
+  const bool streams = major < 10;  // version 10 has no streams [P]
+  if (streams) {
+    for (auto& step : select_stream(choice)) plan.steps.push_back(std::move(step));
+    plan.steps.push_back(dnf_driver(choice, choice.version));
+  } else {
+    plan.steps.push_back(command(StepKind::Select,
+                                 "Install dnf's command that stays with a version",
+                                 dnf_install({"python3-dnf-plugin-versionlock"})));
+    plan.steps.push_back(
+        command(StepKind::Select, fmt::format("Stay with branch {}", choice.branch),
+                {"dnf", "versionlock", "add", fmt::format("*nvidia*{}*", choice.branch)}));
+    plan.steps.push_back(dnf_driver(choice, choice.version));
+  }
+  plan.packages = driver_packages(choice, "");
+  plan.removal = dnf_removal(choice, distribution, streams);
+  if (!streams)
+    plan.removal.insert(
+        plan.removal.begin(),
+        command(StepKind::Remove, "Do not stay with the branch any more",
+                {"dnf", "versionlock", "delete", fmt::format("*nvidia*{}*", choice.branch)}));
+  if (major < 10) plan.notes.emplace_back(key_note());  // the key of rhel10 is not verified
+  plan.notes.emplace_back(
+      "EPEL, the repository for developers and the kernel's headers stay when "
+      "the driver is removed.");
+  return plan;
+}
+
+Result<PackagePlan> plan_fedora(const OsRelease& release, const PackageChoice& choice) {
+  const auto major = major_version(release);
+  if (major < 39 || major > 60)
+    return unsupported(release, "NVIDIA has repositories for releases of Fedora, not for this one",
+                       "install a .run file: `gantry driver install --source run`");
+  const auto distribution = fmt::format("fedora{}", major);
+  PackagePlan plan{.tool = PackageTool::Dnf, .distribution = distribution};
+  const auto url = repository_url(choice, distribution);
+  if (major < 41) {
+    plan.steps = {plugins(), add_repository(choice, distribution)};
+  } else {  // dnf 5 [N]
+    plan.steps = {command(StepKind::Repository, "Add NVIDIA's repository",
+                          {"dnf", "config-manager", "addrepo", "--from-repofile=" + url})};
+  }
+  plan.steps.push_back(dnf_refresh());
+  plan.steps.push_back(dnf_headers(choice));
+  // Fedora has no streams of the driver; a pattern chooses the branch. Not verified.
+  plan.steps.push_back(
+      dnf_driver(choice, choice.version.empty() ? choice.branch + ".*" : choice.version));
+  plan.packages = driver_packages(choice, "");
+  plan.removal = dnf_removal(choice, distribution, false);
+  plan.notes = {fmt::format("`dnf upgrade` moves to a later branch: `dnf versionlock add` of {} "
+                            "prevents that.",
+                            plan.packages.front()),
+                "NVIDIA has repositories for the two newest releases of Fedora only."};
+  return plan;
+}
+
+Result<PackagePlan> plan_amazon(const OsRelease& release, const PackageChoice& choice) {
+  if (major_version(release) != 2023)
+    return unsupported(release, "packages are known for Amazon Linux 2023",
+                       "install a .run file: `gantry driver install --source run`");
+  constexpr std::string_view kDistribution = "amzn2023";
+  PackagePlan plan{.tool = PackageTool::Dnf, .distribution = std::string(kDistribution)};
+  plan.steps = {plugins(), add_repository(choice, kDistribution), dnf_refresh()};
+  // The packages of kernels after 6.1 carry the kernel's version in their names. Not verified.
+  const auto second = choice.kernel.find('.', choice.kernel.find('.') + 1);
+  const auto series = choice.kernel.substr(0, second);
+  const auto name = series == "6.1" ? std::string("kernel") : "kernel" + series;
+  plan.steps.push_back(command(
+      StepKind::Headers, "Install the headers of the running kernel",
+      dnf_install({fmt::format("{}-devel-{}", name, choice.kernel), "gcc", "make", "dkms"})));
+  for (auto& step : select_stream(choice)) plan.steps.push_back(std::move(step));  // [P]
+  plan.steps.push_back(dnf_driver(choice, choice.version));
+  plan.packages = driver_packages(choice, "");
+  plan.removal = dnf_removal(choice, kDistribution, true);
+  plan.notes = {key_note()};
+  return plan;
+}
+
+// [P]. Packages that Microsoft signs, for Secure Boot, are in another repository:
+// packages.microsoft.com/azurelinux/3.0/prod/nvidia.
+Result<PackagePlan> plan_azure(const OsRelease& release, const PackageChoice& choice) {
+  if (major_version(release) != 3)
+    return unsupported(release, "packages are known for Azure Linux 3",
+                       "install a .run file: `gantry driver install --source run`");
+  if (!choice.open)
+    return unsupported(release, "NVIDIA has packages with the open module only",
+                       "ask for the open module, or install a .run file");
+  const std::string file = "/etc/yum.repos.d/cuda-azl3.repo";
+  const auto version = choice.version.empty() ? "" : "-" + choice.version;  // not verified
+  PackagePlan plan{.tool = PackageTool::Tdnf, .distribution = "azl3", .packages = {"nvidia-open"}};
+  plan.steps = {command(StepKind::Repository, "Add the repository that the driver's packages need",
+                        {"tdnf", "install", "-y", "azurelinux-repos-extended"}),
+                command(StepKind::Repository, "Add NVIDIA's repository",
+                        {"curl", "-fsSLo", file, repository_url(choice, "azl3")}),
+                command(StepKind::Refresh, "Forget what is known of the repositories",
+                        {"tdnf", "clean", "expire-cache"}),
+                command(StepKind::Headers, "Install the headers of the running kernel",
+                        {"tdnf", "install", "-y", "kernel-devel-" + choice.kernel,
+                         "kernel-headers-" + choice.kernel}),
+                command(StepKind::Install, "Install the driver",
+                        {"tdnf", "install", "-y", "nvidia-open" + version})};
+  plan.removal = {
+      command(StepKind::Remove, "Remove the driver", {"tdnf", "remove", "-y", "nvidia-open"}),
+      command(StepKind::Remove, "Remove the repository", {"rm", "-f", file})};
+  if (choice.version.empty() && choice.branch_given)
+    plan.notes.emplace_back(
+        fmt::format("The repository chooses the version: name all of it to stay with branch {}.",
+                    choice.branch));
+  return plan;
+}
+
+}  // namespace gantry::driver_package

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "install/driver_setup/idle.hpp"
+
+#include "base/core/text.hpp"
+#include "install/driver_setup/device_nodes.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace gantry::driver_setup {
+namespace {
+
+constexpr std::array<std::string_view, 8> kServices{
+    "nvidia-dcgm.service",          "dcgm.service",
+    "nvidia-fabricmanager.service", "nvidia-imex.service",
+    "nvidia-gridd.service",         "nvidia-topologyd.service",
+    "nvidia-powerd.service",        "nvidia-persistenced.service"};
+
+// As the kernel cuts them, after 15 characters. gantry-nvml is the agent's: it lets go under a
+// lease.
+constexpr std::array<std::string_view, 7> kServiceProcesses{
+    "nvidia-persiste", "nv-fabricmanage", "nvidia-topology", "nvidia-gridd",
+    "nvidia-imex",     "nvidia-powerd",   "gantry-nvml"};
+
+constexpr std::chrono::milliseconds kLookAgain{1000};
+constexpr std::string_view kPersistencePid = "/run/nvidia-persistenced/nvidia-persistenced.pid";
+
+std::string name_processes(const std::vector<vfio::Holder>& holders) {
+  std::vector<std::string> texts;
+  for (const auto& holder : holders) texts.push_back(vfio::describe(holder));
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+std::string what_helps(const std::vector<vfio::Holder>& holders, const DrainRequest& request) {
+  std::vector<std::string> pods;
+  for (const auto& holder : holders) {
+    if (!holder.pod.empty() && std::find(pods.begin(), pods.end(), holder.pod) == pods.end())
+      pods.push_back(holder.pod);
+  }
+  std::string text;
+  if (!pods.empty())
+    text = fmt::format("delete or evict the pod{} {}", pods.size() == 1 ? "" : "s",
+                       fmt::join(pods, ", "));
+  const bool all_in_pods = std::all_of(holders.begin(), holders.end(),
+                                       [](const auto& holder) { return !holder.pod.empty(); });
+  if (!all_in_pods) {
+    text += text.empty() ? "" : ", and ";
+    text += request.terminate ? "end these processes"
+                              : "end these processes, or use --drain "
+                                "--terminate, which sends them SIGTERM";
+  }
+  if (!request.drain) text += "; --drain waits until they have ended";
+  return text;
+}
+
+Status terminate_once(const std::vector<vfio::Holder>& holders, std::set<std::uint32_t>& told,
+                      InstallEffects& effects) {
+  for (const auto& holder : holders) {
+    if (!holder.pod.empty() || !told.insert(holder.pid).second) continue;
+    GANTRY_CHECK(effects.terminate(holder.pid));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::span<const std::string_view> driver_services() {
+  return kServices;
+}
+
+bool is_service_process(const vfio::Holder& holder) {
+  if (!holder.pod.empty()) return false;  // its pod would start it again
+  const bool unit = std::find(kServices.begin(), kServices.end(), holder.unit) != kServices.end();
+  return unit || std::find(kServiceProcesses.begin(), kServiceProcesses.end(), holder.name) !=
+                     kServiceProcesses.end();
+}
+
+std::vector<vfio::Holder> find_blocking_processes(const sys::Host& host) {
+  auto holders = vfio::find_holders(host, nodes_that_hold_driver(host));
+  std::erase_if(holders, is_service_process);
+  const auto same = [](const auto& a, const auto& b) { return a.pid == b.pid; };
+  holders.erase(std::unique(holders.begin(), holders.end(), same), holders.end());
+  return holders;
+}
+
+Status await_idle(const sys::Host& host, const DrainRequest& request, InstallEffects& effects,
+                  const std::function<void(std::string_view)>& progress) {
+  auto left = std::chrono::milliseconds(std::chrono::seconds(request.drain ? request.seconds : 0));
+  std::set<std::uint32_t> terminated;
+  std::string shown;
+  for (;;) {
+    const auto holders = find_blocking_processes(host);
+    if (holders.empty()) return {};
+    const auto names = name_processes(holders);
+    if (left <= std::chrono::milliseconds(0)) {
+      return Error(Errc::Busy, fmt::format("the loaded driver is in use: {}", names))
+          .advise(what_helps(holders, request));
+    }
+    if (progress && names != shown) progress(fmt::format("waiting: {}", names));
+    shown = names;
+    if (request.terminate) GANTRY_CHECK(terminate_once(holders, terminated, effects));
+    effects.pause(std::min(kLookAgain, left));
+    left -= kLookAgain;
+  }
+}
+
+std::uint32_t persistence_daemon(const sys::Host& host) {
+  const auto pid = parse_u64(host.read_value(kPersistencePid).value_or(""));
+  if (!pid || *pid == 0 || *pid > UINT32_MAX) return 0;
+  const auto name = host.read_value(fmt::format("/proc/{}/comm", *pid)).value_or("");
+  return name.starts_with("nvidia-persiste") ? static_cast<std::uint32_t>(*pid) : 0;
+}
+
+bool has_running_systemd(const sys::Host& host) {
+  return host.exists("/run/systemd/system");
+}
+
+}  // namespace gantry::driver_setup

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who keeps the driver from being unloaded, and the driver's own services, which are stopped for it
+// and started again.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/host.hpp"
+#include "install/driver_setup/install_effects.hpp"
+#include "vm/vfio/holders.hpp"
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::driver_setup {
+
+// Units of systemd that have the driver open as long as they run, in the order in which they are
+// stopped.
+std::span<const std::string_view> driver_services();
+
+// nvidia-persistenced, where no unit has it. Stands among services under this name.
+inline constexpr std::string_view kPersistenceDaemon = "nvidia-persistenced";
+
+// A process that goes when the services are stopped, or that the agent ends when it is asked.
+bool is_service_process(const vfio::Holder& holder);
+
+// The processes that must end before the driver can be unloaded, each once.
+std::vector<vfio::Holder> find_blocking_processes(const sys::Host& host);
+
+struct DrainRequest {
+  bool drain = false;      // wait
+  bool terminate = false;  // and send SIGTERM, once, to each process that is in no pod
+  unsigned seconds = 300;
+};
+
+// Busy, with every process, its pod and what helps, if there are any when the time is over.
+Status await_idle(const sys::Host& host, const DrainRequest& request, InstallEffects& effects,
+                  const std::function<void(std::string_view)>& progress);
+
+// The process of nvidia-persistenced outside systemd; 0 if there is none.
+std::uint32_t persistence_daemon(const sys::Host& host);
+
+bool has_running_systemd(const sys::Host& host);
+
+}  // namespace gantry::driver_setup

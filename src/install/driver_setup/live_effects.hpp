@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The effects on a real machine: this one, or the one below /host of a pod.
+#pragma once
+
+#include "install/driver_package/download.hpp"
+#include "install/driver_setup/install_effects.hpp"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace gantry::driver_setup {
+
+struct LiveOptions {
+  std::function<Status()> refresh_cdi;
+  std::function<Status()> remove_cdi;
+  std::function<Status()> tell_agent;
+  driver_package::DownloadProgress* progress = nullptr;  // nullptr: it is not shown
+};
+
+// Denied if the tree is not the machine that runs: its kernel would not get the modules. The host
+// must outlive the result.
+Result<std::unique_ptr<InstallEffects>> live_effects(const sys::Host& host, LiveOptions options);
+
+// Where a program of ProgramPlace::Tools runs.
+enum class ToolPlace : std::uint8_t {
+  Machine,  // it has all that the call needs
+  Here      // our own image, with the machine's files below the root
+};
+ToolPlace place_of_tools(const sys::Host& host, const ProgramCall& call);
+
+// The words of a call for a place. Here, a path means the machine's file: it is used as it is where
+// the image shows the same file under the same path, as with a mount of /usr/src.
+std::vector<std::string> words_for(const sys::Host& host, const ProgramCall& call, ToolPlace place);
+
+}  // namespace gantry::driver_setup

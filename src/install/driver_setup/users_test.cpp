@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes, pods and services that use the driver, and a second installer.
+#include "install/driver_setup/install.hpp"
+#include "install/driver_setup/install_journal.hpp"
+#include "install/driver_setup/machine_for_test.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gantry::driver_setup {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+TEST(DriverInstall, NeverUnloadsUnderAProcess) {
+  SetupMachine machine;
+  expect_ok(machine.install(kOldDriver));
+  machine.archive(kNewDriver);
+  machine.holder(4711, "python3");
+  const auto before = machine.files();
+  const auto busy = machine.install(kNewDriver);
+  ASSERT_FALSE(busy.ok());
+  EXPECT_EQ(busy.error().code(), Errc::Busy);
+  EXPECT_THAT(busy.error().text(), AllOf(HasSubstr("pid 4711 (python3)"), HasSubstr("--drain")));
+  EXPECT_EQ(machine.loaded(), kOldDriver);
+  EXPECT_EQ(machine.files(), before);
+}
+
+TEST(DriverInstall, DrainWaitsUntilTheProcessHasEnded) {
+  SetupMachine machine;
+  expect_ok(machine.install(kOldDriver));
+  machine.holder(4711, "python3");
+  auto request = machine.request(kNewDriver);
+  request.drain = true;
+  int pauses = 0;
+  machine.script.rule = [&](const std::string& entry) -> Status {
+    EXPECT_THAT(entry, Not(StartsWith("terminate")));
+    if (entry == "pause" && ++pauses == 3) machine.tree().remove("proc/4711");
+    return {};
+  };
+  expect_ok(machine.install(request));
+  EXPECT_EQ(pauses, 3);
+  machine.expect_installed(kNewDriver);
+}
+
+TEST(DriverInstall, DrainGivesUpAndNamesThePod) {
+  SetupMachine machine;
+  expect_ok(machine.install(kOldDriver));
+  machine.tree().directory("var/log/pods/default_train_0a1b2c3d-0000-4000-8000-000000000001");
+  machine.holder(4711, "python3",
+                 "0::/kubepods.slice/kubepods-pod0a1b2c3d_0000_4000_8000_000000000001.slice/"
+                 "cri-containerd-1111111111111111111111111111111111111111111111111111111111111111"
+                 ".scope\n");
+  auto request = machine.request(kNewDriver);
+  request.drain = request.terminate = true;
+  request.drain_seconds = 5;
+  const auto busy = machine.install(request);
+  ASSERT_FALSE(busy.ok());
+  EXPECT_EQ(busy.error().code(), Errc::Busy);
+  EXPECT_THAT(busy.error().text(), AllOf(HasSubstr("of pod default/train"),
+                                         HasSubstr("delete or evict the pod default/train")));
+  EXPECT_THAT(machine.script.log, Not(Contains(StartsWith("terminate"))));
+  EXPECT_EQ(machine.loaded(), kOldDriver);
+}
+
+TEST(DriverInstall, TerminatesProcessesOnlyIfThatIsAskedFor) {
+  SetupMachine machine;
+  expect_ok(machine.install(kOldDriver));
+  machine.holder(4711, "python3");
+  auto request = machine.request(kNewDriver);
+  request.drain = request.terminate = true;
+  machine.script = {};
+  expect_ok(machine.install(request));
+  EXPECT_THAT(machine.script.log, Contains("terminate 4711"));
+  machine.expect_installed(kNewDriver);
+}
+
+TEST(DriverInstall, StopsTheDriversServicesAndStartsThemAgain) {
+  SetupMachine machine;
+  expect_ok(machine.install(kOldDriver));
+  machine.unit("nvidia-dcgm.service", true).unit("nvidia-powerd.service", false);
+  machine.script = {};
+  expect_ok(machine.install(kNewDriver));
+  EXPECT_THAT(machine.script.log, AllOf(Contains("run systemctl stop nvidia-dcgm.service"),
+                                        Contains("run systemctl start nvidia-dcgm.service"),
+                                        Not(Contains("run systemctl stop nvidia-powerd.service"))));
+}
+
+TEST(DriverInstall, OneAtATime) {
+  SetupMachine machine;
+  const auto host = machine.host();
+  const auto lock = lock_driver_setup(host);
+  ASSERT_TRUE(lock.ok());
+  const auto second = machine.install(kNewDriver);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code(), Errc::Busy);
+  EXPECT_THAT(second.error().text(), HasSubstr(fmt::format("process {}", ::getpid())));
+  EXPECT_THAT(machine.script.log, IsEmpty());
+}
+
+}  // namespace
+}  // namespace gantry::driver_setup

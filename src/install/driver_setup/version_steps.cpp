@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps about the files of a version.
+#include "base/core/text.hpp"
+#include "install/driver_package/manifest.hpp"
+#include "install/driver_setup/build_modules.hpp"
+#include "install/driver_setup/place_files.hpp"
+#include "install/driver_setup/setup_work_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::driver_setup {
+namespace {
+
+constexpr std::chrono::seconds kUnpackDeadline{900};
+constexpr std::chrono::seconds kPatchDeadline{60};
+constexpr std::size_t kPatchLimit = std::size_t{16} << 20;
+
+std::string unpacking(const SetupWork& work) {
+  return work.staging() + ".unpacking";
+}
+
+bool has_version(const SetupWork& work) {
+  const auto& name = work.target().name;
+  const auto damage =
+      find_damage(work.host, work.layout.version(name), work.layout.file_list(name));
+  return damage.ok() && damage->empty();
+}
+
+bool has_modules(const SetupWork& work, const std::string& kernel) {
+  const auto directory = work.layout.modules(work.target().name, kernel);
+  const auto damage = find_damage(work.host, directory, directory + "/files.json");
+  return damage.ok() && damage->empty();
+}
+
+Result<driver_package::Manifest> read_manifest(const SetupWork& work, const std::string& unpacked) {
+  GANTRY_TRY(const auto text,
+             work.host.read(unpacked + "/.manifest", driver_package::kManifestLimit)
+                 .in("the archive has no list of its files"));
+  GANTRY_TRY(auto manifest, driver_package::parse_manifest(text).in("the archive's .manifest"));
+  if (manifest.version == work.target().version) return manifest;
+  return Error(Errc::Corrupt, fmt::format("the archive has the driver {}, not {}", manifest.version,
+                                          work.target().version));
+}
+
+Status apply_patch(SetupWork& work, const std::string& unpacked) {
+  if (work.request.patch.empty()) return {};
+  GANTRY_TRY(const auto text, work.host.read(work.request.patch, kPatchLimit));
+  GANTRY_TRY(const auto directory,
+             patch_directory(text, unpacked, source_directory(*work.target().flavour)));
+  ProgramCall call{.words = {{.text = "patch"},
+                             {.text = "-p1"},
+                             {.text = "--batch"},
+                             {.text = "-d"},
+                             {.path = directory},
+                             {.text = "-i"},
+                             {.path = work.request.patch}},
+                   .place = ProgramPlace::Tools,
+                   .needs = {"patch"},
+                   .deadline = kPatchDeadline};
+  auto patched = work.effects.run(call);
+  if (patched.ok()) return {};
+  return std::move(patched)
+      .error()
+      .in(fmt::format("{} does not fit the source of {}", work.request.patch,
+                      work.target().version))
+      .advise("use a patch for this version of the driver");
+}
+
+Status unpack_into(SetupWork& work, const std::string& directory) {
+  GANTRY_CHECK(work.effects.remove_tree(directory));
+  GANTRY_CHECK(work.effects.make_directory(std::string(kStaging)));
+  ProgramCall call{.words = {{.text = "sh"},
+                             {.path = work.run_file()},
+                             {.text = "--extract-only"},
+                             {.text = "--target"},
+                             {.path = directory}},
+                   .place = ProgramPlace::Tools,
+                   .needs = {"sh", "tar"},
+                   .deadline = kUnpackDeadline};
+  GANTRY_CHECK(work.effects.run(call).in("unpacking the archive"));
+  GANTRY_CHECK(read_manifest(work, directory));
+  return apply_patch(work, directory);
+}
+
+kernel_module::ModuleTrust trust_of(const SetupWork& work) {
+  return work.facts == nullptr ? kernel_module::read_module_trust(work.host) : work.facts->trust;
+}
+
+// Notes that the modules are of this work, so that the way back removes them.
+Status begin_modules(SetupWork& work, const std::string& kernel) {
+  const auto directory = work.layout.modules(work.target().name, kernel);
+  if (!work.journal.placed_modules && !work.host.link_info(directory).ok()) {
+    work.journal.placed_modules = true;
+    GANTRY_CHECK(save_journal(work));
+  }
+  GANTRY_CHECK(work.effects.remove_tree(directory));  // one that is damaged
+  return work.effects.make_directory(std::string(parent_directory(directory)));
+}
+
+// The links in DIR that lead through `current`.
+std::vector<std::string> shown_parts(const SetupWork& work) {
+  std::vector<std::string> parts;
+  for (const auto part : kShownDirectories) {
+    const auto inside = fmt::format("{}/{}", work.layout.version(work.target().name), part);
+    if (work.host.exists(inside)) parts.emplace_back(part);
+  }
+  return parts;
+}
+
+}  // namespace
+
+Status unpack(SetupWork& work) {
+  if (has_version(work) || work.host.exists(work.staging())) return {};
+  const auto directory = unpacking(work);
+  GANTRY_CHECK(unpack_into(work, directory));
+  GANTRY_CHECK(work.effects.sync(directory));
+  return work.effects.rename(directory, work.staging());
+}
+
+Status place_version(SetupWork& work) {
+  const auto& name = work.target().name;
+  if (has_version(work)) return {};
+  const auto unpacked = work.staging();
+  GANTRY_TRY(const auto manifest, read_manifest(work, unpacked));
+  const auto files = plan_files(manifest, *work.target().flavour);
+  if (work.request.builds_modules()) GANTRY_CHECK(check_has_source(files, *work.target().flavour));
+  const auto directory = work.layout.version(name);
+  if (!work.journal.placed_version && !work.host.link_info(directory).ok()) {
+    work.journal.placed_version = true;
+    GANTRY_CHECK(save_journal(work));
+  }
+  GANTRY_CHECK(note_created(work, work.layout.versions()));
+  GANTRY_CHECK(work.effects.make_directory(work.layout.versions()));
+  GANTRY_CHECK(work.effects.remove_tree(directory));  // one that is damaged
+  return place_files(work.host, files, unpacked, work.layout.partial(name), directory,
+                     work.effects);
+}
+
+Status undo_place_version(SetupWork& work) {
+  const auto& name = work.target().name;
+  GANTRY_CHECK(work.effects.remove_tree(work.layout.partial(name)));
+  if (!work.journal.placed_version) return {};
+  return work.effects.remove_tree(work.layout.version(name));
+}
+
+Status build_for(SetupWork& work, const std::string& kernel) {
+  if (has_modules(work, kernel)) return {};
+  GANTRY_TRY(auto headers, kernel_module::find_kernel_headers(work.host, kernel));
+  GANTRY_CHECK(begin_modules(work, kernel));
+  ModuleBuild build{.kernel = kernel,
+                    .source = work.layout.source(work.target().name),
+                    .directory = fmt::format("{}/build-{}", kStaging, kernel),
+                    .destination = work.layout.modules(work.target().name, kernel),
+                    .headers = std::move(headers),
+                    .compiler = {},
+                    .jobs = work.options.jobs,
+                    .key = {work.request.sign_key, work.request.sign_certificate}};
+  if (work.facts != nullptr)
+    build.compiler = choose_compiler(work.facts->compiler, work.facts->kernel);
+  return build_modules(work.host, build, work.target(), trust_of(work), work.effects);
+}
+
+Status copy_for(SetupWork& work, const std::string& kernel) {
+  if (has_modules(work, kernel)) return {};
+  GANTRY_CHECK(begin_modules(work, kernel));
+  return copy_modules(work.host, work.request.modules, kernel,
+                      work.layout.modules(work.target().name, kernel), work.target(),
+                      trust_of(work), work.effects);
+}
+
+Status undo_modules(SetupWork& work, const std::string& kernel) {
+  GANTRY_CHECK(work.effects.remove_tree(fmt::format("{}/build-{}", kStaging, kernel)));
+  if (!work.journal.placed_modules || work.journal.placed_version) return {};
+  return work.effects.remove_tree(work.layout.modules(work.target().name, kernel));
+}
+
+Status switch_version(SetupWork& work) {
+  GANTRY_CHECK(
+      create_link(work, work.layout.current(), fmt::format(".versions/{}", work.target().name)));
+  for (const auto& part : shown_parts(work)) {
+    if (is_googles(work.host, work.layout)) GANTRY_CHECK(move_aside(work, work.layout.shown(part)));
+    GANTRY_CHECK(create_link(work, work.layout.shown(part), fmt::format("current/{}", part)));
+  }
+  return {};
+}
+
+Status undo_switch_version(SetupWork& work) {
+  const auto* before = work.before();
+  if (before == nullptr || !before->has_files()) return {};  // the links go with all that is new
+  const auto target = fmt::format(".versions/{}", before->name);
+  if (work.host.link(work.layout.current()).value_or("") == target) return {};
+  return work.effects.make_link(work.layout.current(), target);
+}
+
+Status clean_up(SetupWork& work) {
+  GANTRY_CHECK(work.effects.remove_tree(std::string(kStaging)));
+  GANTRY_CHECK(work.effects.remove_tree(std::string(kDownloads)));
+  const auto names = work.host.list(work.layout.versions());
+  for (const auto& name : names.ok() ? *names : std::vector<std::string>{}) {
+    if (name == work.target().name || name == work.target().previous) continue;
+    const bool partial = name.starts_with('.') && name.ends_with(".partial");
+    if (!partial && !is_version_name(name)) continue;
+    GANTRY_CHECK(work.effects.remove_tree(work.layout.version(name)));
+  }
+  return {};
+}
+
+}  // namespace gantry::driver_setup

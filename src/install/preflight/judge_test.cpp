@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "install/preflight/judge.hpp"
+
+#include "install/kernel_module/module_image_for_test.hpp"
+#include "install/preflight/host_for_test.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace gantry::preflight {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<FindingCase> all_cases() {
+  std::vector<FindingCase> all;
+  for (const auto& some :
+       {request_cases(), gpu_cases(), kernel_cases(), user_cases(), machine_cases()})
+    all.insert(all.end(), some.begin(), some.end());
+  return all;
+}
+
+TEST(Judge, FindsNothingAgainstABareMachineThatIsFit) {
+  TestHost host;
+  const auto findings = host.judge();
+  for (const auto& finding : findings)
+    EXPECT_EQ(to_string(finding.severity), "notes") << finding.code << ": " << finding.sentence;
+  EXPECT_FALSE(blocks(findings));
+  EXPECT_TRUE(first_blocker(findings).ok());
+  ASSERT_NE(find(findings, "flavour"), nullptr);
+  EXPECT_THAT(find(findings, "flavour")->sentence, HasSubstr("open kernel modules"));
+}
+
+TEST(Judge, EveryFindingThatCanBeGivenHasACase) {
+  std::set<std::string_view> with_case;
+  for (const auto& one : all_cases()) with_case.insert(one.code);
+  for (const auto& known : known_findings())
+    EXPECT_TRUE(with_case.contains(known.code)) << known.code;
+  EXPECT_EQ(with_case.size(), known_findings().size());
+}
+
+TEST(Judge, PutsBlockersFirst) {
+  TestHost host;
+  host.remove(fmt::format("/lib/modules/{}/build", kTestKernel)).remove("/usr/bin/make");
+  host.remove(fmt::format("/usr/src/linux-headers-{}", kTestKernel));
+  host.file("/etc/modprobe.d/old.conf", "blacklist nvidia\n");
+  const auto findings = host.judge();
+  ASSERT_GE(findings.size(), 3U);
+  EXPECT_EQ(findings[0].severity, Severity::Blocks);
+  EXPECT_EQ(findings[1].severity, Severity::Blocks);
+  EXPECT_EQ(findings[2].severity, Severity::Warns);
+}
+
+TEST(Judge, TheFirstBlockerIsAnErrorThatCountsTheOthers) {
+  TestHost host;
+  host.remove("/usr/bin/make").remove("/usr/bin/ld");
+  const auto status = first_blocker(host.judge());
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), Errc::Unsupported);
+  EXPECT_THAT(status.error().cause(), HasSubstr("make is not installed"));
+  EXPECT_THAT(status.error().cause(), HasSubstr("(1 more finding blocks the installation"));
+  EXPECT_THAT(status.error().remedy(), HasSubstr("sudo apt-get install make"));
+}
+
+TEST(Judge, AGpuInUseIsBusy) {
+  TestHost host;
+  host.loaded().process(4711, "python3").opens(4711, "/dev/nvidia0");
+  EXPECT_EQ(first_blocker(host.judge()).error().code(), Errc::Busy);
+}
+
+TEST(Judge, ABlockerCanBeIgnoredByItsCode) {
+  TestHost host;
+  host.remove("/usr/bin/make");
+  host.request.ignore = {"make-missing"};
+  const auto findings = host.judge();
+  EXPECT_FALSE(blocks(findings));
+  EXPECT_EQ(find(findings, "make-missing")->severity, Severity::Warns);
+}
+
+TEST(Judge, AProcessOfAUserCannotBeIgnored) {
+  TestHost host;
+  host.loaded().process(4711, "python3").opens(4711, "/dev/nvidia0");
+  host.request.ignore = {"gpu-in-use"};
+  EXPECT_TRUE(blocks(host.judge()));
+}
+
+TEST(Judge, NoProcessIsInTheWayOfTheDriverThatIsLoaded) {
+  TestHost host;
+  host.loaded("580.159.04").process(4711, "python3").opens(4711, "/dev/nvidia0");
+  const auto findings = host.judge();
+  EXPECT_EQ(find(findings, "gpu-in-use"), nullptr);
+  EXPECT_EQ(find(findings, "driver-will-be-replaced"), nullptr);
+}
+
+TEST(Judge, BuildsNothingForPrecompiledModules) {
+  TestHost host;
+  host.remove("/usr/bin/make").remove("/usr/bin/gcc").remove("/usr/bin/gcc-12");
+  host.request.source = Source::Precompiled;
+  host.sources.modules = host.request.modules = "/root/ko";
+  host.file("/root/ko/nvidia.ko",
+            kernel_module::nvidia_module("nvidia", kTestKernel, "580.159.04", "Dual MIT/GPL"));
+  const auto status = first_blocker(host.judge());
+  EXPECT_TRUE(status.ok()) << status.error().text();
+}
+
+TEST(Judge, AVersionThatIsOnTheMachineNeedsNoDigest) {
+  TestHost host;
+  host.request.run_file.clear();
+  EXPECT_TRUE(blocks(host.judge()));
+  host.sources.directory = host.request.directory;
+  host.file("/usr/local/nvidia/.versions/580.159.04-0123456789ab-open/bin/nvidia-smi", "");
+  EXPECT_THAT(host.facts().placed_versions, testing::SizeIs(1));
+  EXPECT_FALSE(blocks(host.judge()));
+  host.request.version = "570.1";
+  EXPECT_TRUE(blocks(host.judge()));
+}
+
+TEST(Judge, OurOwnContainerIsNotInTheWay) {
+  TestHost host;
+  const auto cgroup = "0::/system.slice/docker-" + std::string(64, 'c') + ".scope\n";
+  host.loaded().process(70, "entrypoint.sh", cgroup).process(71, "gantry", cgroup);
+  for (const auto* pid : {"70", "71"})
+    host.file(fmt::format("/proc/{}/mountinfo", pid),
+              "1 2 8:1 / /usr/local/nvidia rw - ext4 x rw\n");
+  EXPECT_EQ(find(host.judge(), "container-has-old-driver"), nullptr);
+}
+
+TEST(Judge, SaysOfACompilerInAPodThatTheImageLacksIt) {
+  TestHost host;
+  TestHost image;
+  image.remove("/usr/bin/make");
+  host.sources.toolchain_root = image.tree().root();
+  const auto findings = host.judge();
+  ASSERT_NE(find(findings, "make-missing"), nullptr);
+  EXPECT_THAT(find(findings, "make-missing")->remedy, HasSubstr("add make to the image"));
+}
+
+TEST(Judge, RemediesForAnotherMachineSaySo) {
+  TestHost host;
+  host.remove("/usr/bin/make");
+  host.tree().remove("/.gantry-sim");
+  auto findings = host.judge();
+  address_remedies(host.tree().host(), findings);
+  EXPECT_THAT(find(findings, "make-missing")->remedy, HasSubstr("on that machine: sudo apt-get"));
+}
+
+// `gantry sim inject clear` would repair none of these: nothing was injected.
+TEST(Judge, RemediesForASimulatedMachineAreThoseOfARealOne) {
+  TestHost host;
+  host.remove("/usr/bin/make");
+  host.request.sign_key = "/key.pem";
+  ASSERT_TRUE(host.tree().host().exists("/.gantry-sim"));
+  auto findings = host.judge();
+  address_remedies(host.tree().host(), findings);
+  EXPECT_THAT(find(findings, "make-missing")->remedy, HasSubstr("on that machine: sudo apt-get"));
+  EXPECT_EQ(find(findings, "signing-incomplete")->remedy,
+            "give both --sign-key and --sign-certificate");
+}
+
+TEST(Report, TextHasAParagraphForEachFindingAndAVerdict) {
+  TestHost host;
+  host.remove("/usr/bin/make");
+  const auto facts = host.facts();
+  const auto text = to_text(facts, host.request, judge(facts, host.request));
+  EXPECT_THAT(text, HasSubstr("driver 580.159.04 (run) on 6.1.0-21-amd64, Debian GNU/Linux 12"));
+  EXPECT_THAT(text, HasSubstr("0000:3b:00.0 (Tesla T4, Turing)"));
+  EXPECT_THAT(text, HasSubstr("BLOCKS make-missing: make is not installed"));
+  EXPECT_THAT(text, HasSubstr("fix: sudo apt-get install make"));
+  EXPECT_THAT(text, HasSubstr("cannot be installed: 1 finding blocks it; 0 warnings\n"));
+}
+
+TEST(Report, TextOfAFitMachineEndsWithIt) {
+  TestHost host;
+  const auto facts = host.facts();
+  EXPECT_THAT(to_text(facts, host.request, judge(facts, host.request)),
+              HasSubstr("can be installed; 0 warnings\n"));
+  EXPECT_THAT(facts.notes, IsEmpty());
+}
+
+TEST(Report, JsonHasTheCodesAndTheMachine) {
+  TestHost host;
+  host.remove("/usr/bin/make");
+  const auto facts = host.facts();
+  const auto json = to_json(facts, host.request, judge(facts, host.request));
+  EXPECT_THAT(json, HasSubstr("\"can_install\": false"));
+  EXPECT_THAT(json, HasSubstr("\"code\": \"make-missing\""));
+  EXPECT_THAT(json, HasSubstr("\"severity\": \"blocks\""));
+  EXPECT_THAT(json, HasSubstr("\"device\": \"10de:1eb8\""));
+}
+
+TEST(Request, TheVersionMayComeFromTheNameOfTheArchive) {
+  DriverRequest request;
+  EXPECT_EQ(version_of(request), "");
+  request.url = "https://example.org/NVIDIA-Linux-x86_64-460.56.run";
+  EXPECT_EQ(version_of(request), "460.56");
+  request.version = "470.82.01";
+  EXPECT_EQ(version_of(request), "470.82.01");
+}
+
+TEST(Request, SourcesHaveNames) {
+  for (const auto source :
+       {Source::Run, Source::Packages, Source::Precompiled, Source::NvidiaContainer, Source::Grid})
+    EXPECT_EQ(parse_source(to_string(source)), source);
+  EXPECT_FALSE(parse_source("floppy"));
+}
+
+}  // namespace
+}  // namespace gantry::preflight
