@@ -72,7 +72,7 @@ class Cri:
         return f"{answer[2].decode()} {answer[3].decode()}"
 
     def run(self, image: str, argv: list[str], logs: pathlib.Path, *, handler: str = "", env: dict[str, str] | None = None,
-            devices: tuple[str, ...] = (), annotations: dict[str, str] | None = None) -> tuple[int, str]:
+            devices: tuple[str, ...] = (), annotations: dict[str, str] | None = None, user: int = 0) -> tuple[int, str]:
         """Runs one container in a sandbox of its own and returns its exit status and output. `devices` are CDI names, as a kubelet sends them."""
         self.count += 1
         name = f"lane-{self.count}"
@@ -82,7 +82,7 @@ class Cri:
         identity = self.call("RunPodSandbox", [(1, sandbox), (2, handler)])[1].decode()
         try:
             container = [(1, [(1, "main")]), (2, [(1, image), (18, image)]), *((3, word) for word in argv), *pairs(6, env or {}), *pairs(10, annotations or {}),
-                         (11, f"{name}.log"), (15, [(2, [(3, namespaces)])]), *((17, [(1, device)]) for device in devices)]
+                         (11, f"{name}.log"), (15, [(2, [(3, namespaces), (5, [(1, user)])])]), *((17, [(1, device)]) for device in devices)]
             created = self.call("CreateContainer", [(1, identity), (2, container), (3, sandbox)])[1].decode()
             self.call("StartContainer", [(1, created)])
             status = self.ended(created)

@@ -48,7 +48,7 @@ constexpr Key kKeys[] = {
     {"nvidia-container-cli.no-cgroups", FIELD(bool, cli.no_cgroups),
      "do not change device cgroups: for rootless containers", "", "", "false"},
     {"nvidia-container-cli.user", FIELD(std::string, cli.user),
-     "USER:GROUP that opens the driver; its group is added to containers", "", "",
+     "USER:GROUP as which `nvidia-container-cli info` and `list` ask the driver", "", "",
      "\"root:video\""},
     {"nvidia-container-cli.ldconfig", FIELD(std::string, cli.ldconfig),
      "the host's ldconfig; Gantry merges caches itself and does not run it"},
