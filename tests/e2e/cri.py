@@ -68,7 +68,7 @@ class Cri:
         return decode(self.channel.unary_unary(f"/runtime.v1.RuntimeService/{method}")(encode(message), timeout=seconds))
 
     def version(self) -> str:
-        answer = self.call("Version", [(1, "v1")], 5)
+        answer = self.call("Version", [(1, "v1")])
         return f"{answer[2].decode()} {answer[3].decode()}"
 
     def run(self, image: str, argv: list[str], logs: pathlib.Path, *, handler: str = "", env: dict[str, str] | None = None,

@@ -47,6 +47,7 @@ class Crio:
         self.socket.unlink(missing_ok=True)
         self.daemon = Daemon(lane, "crio", ["crio"], self.socket, {"GANTRY_ROOT": str(machine.root)})
         self.cri = Cri(self.socket)
+        self.version = self.cri.version()  # it listens before it watches the directories of hooks, and answers afterwards
 
     def run(self, argv: list[str], **asked) -> tuple[int, str]:
         """The exit status and output of a container; -1 and the engine's words if there is none."""
