@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chart in the cluster: what people do with NVIDIA's, by its names. The agent is a pod here, in the image of make image."""
+"""The chart in the cluster: what people do with NVIDIA's, by its names, from a signed repository on loopback. The agent is a pod here, in the
+image of make image."""
 import json
+import os
 import pathlib
 import subprocess
 
 from lane_support import Lane
+from package_roots import stub_deb, stub_rpm
+from repository_support import URL, Keys, Page, Server
 from scenario import gpu_pod
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
@@ -18,6 +22,7 @@ def run(lane: Lane, cluster) -> None:
     archive = lane.work / "gantry.tar"
     lane.run(TOP / "tools/image", lane.bin, archive, check=True)
     cluster.import_image(archive)
+    repository(lane)
     try:
         install(lane, cluster)
         use(lane, cluster)
@@ -26,8 +31,26 @@ def run(lane: Lane, cluster) -> None:
         remove(lane, cluster)
 
 
+def repository(lane: Lane) -> None:
+    """What `make repository` writes, and its key as helm reads it. The packages are stand-ins: helm takes the charts alone."""
+    for package in (stub_deb(lane, "gantry", {"/opt/none": b""}), stub_rpm(lane, "gantry", {"/opt/none": b""})):
+        package.replace(lane.work / package.name)
+    keys, place = Keys(lane), lane.work / "repository"
+    environment = {"PATH": "/usr/bin:/bin", "GNUPGHOME": str(keys.home), "GANTRY_SIGNING_KEY": keys.make("lane"), "GANTRY_REPOSITORY_URL": URL}
+    made = lane.run(TOP / "tools/repository", "--packages", lane.work, "--output", place, env=environment)
+    lane.check("make repository", made.returncode == 0, made.stdout + made.stderr)
+    keys.gpg("--dearmor", "-o", str(lane.work / "gantry-keyring.gpg"), str(place / "gpgkey")).check_returncode()
+    keys.end()
+    Server(lane).serve(place)
+
+
+def own_home(lane: Lane) -> dict[str, str]:
+    """Helm keeps the repositories that it knows in the home directory."""
+    return dict(os.environ, HOME=str(lane.work / "helm-home"))
+
+
 def helm(lane: Lane, cluster, *argv) -> subprocess.CompletedProcess:
-    return lane.run("helm", *argv, "--namespace", NAMESPACE)
+    return lane.run("helm", *argv, "--namespace", NAMESPACE, env=own_home(lane))
 
 
 def values(cluster) -> list[str]:
@@ -35,9 +58,10 @@ def values(cluster) -> list[str]:
 
 
 def install(lane: Lane, cluster) -> None:
-    chart = TOP / "deploy/helm/nvidia-device-plugin"
-    done = helm(lane, cluster, "install", "nvdp", chart, "--create-namespace", *values(cluster))
-    lane.check("helm install", done.returncode == 0, done.stdout + done.stderr)
+    """The commands of docs/install.md, with the release's name that NVIDIA's notes have, and values for this node."""
+    script = Page(lane).block("sh", "helm").strip().replace("install --wait nvidia-device-plugin", "install --wait nvdp")
+    done = lane.run("bash", "-ec", f"{script} {' '.join(values(cluster))}", cwd=lane.work, env=own_home(lane))
+    lane.check("helm repo add, helm install, as the page has it", done.returncode == 0 and "nvdp" in done.stdout, done.stdout + done.stderr)
     cluster.wait_for("the DaemonSet is known", lambda: status(cluster) is not None)
     lane.equal("without the label no node has a pod", status(cluster).get("desiredNumberScheduled", 0), 0)
     cluster.kubectl("label", "nodes", "gpu-node", f"{LABEL}=P630")
@@ -73,7 +97,7 @@ def configure(lane: Lane, cluster) -> None:
     file.write_text(shared)
     plain = lane.work / "plain.yaml"
     plain.write_text("version: v1\n")
-    done = helm(lane, cluster, "upgrade", "nvdp", TOP / "deploy/helm/nvidia-device-plugin", *values(cluster), "--set-file", f"config.map.shared={file}",
+    done = helm(lane, cluster, "upgrade", "nvdp", "gantry/nvidia-device-plugin", *values(cluster), "--set-file", f"config.map.shared={file}",
                 "--set-file", f"config.map.plain={plain}", "--set", "config.default=plain")
     lane.check("helm upgrade with two configurations", done.returncode == 0, done.stdout + done.stderr)
     cluster.kubectl("-n", NAMESPACE, "rollout", "status", f"daemonset/{NAME}", "--timeout=60s")
