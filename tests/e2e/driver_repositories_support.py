@@ -260,21 +260,21 @@ class Machine(DebRoot):
         environment = {"PATH": f"/usr/local/sbin:{PATH}", "HOME": "/root"}
         return self.lane.run(self.lane.bin / "gantry", "driver", *words, "--host-root", self.root, env=environment)
 
-    def on_terminal(self, script: str, answers: str) -> subprocess.CompletedProcess:
-        """A person runs it and types these answers: zypper reads them from the terminal alone."""
+    def on_terminal(self, script: str, answers: tuple[str, ...] = ()) -> subprocess.CompletedProcess:
+        """A person runs it and answers its questions, which zypper asks on a terminal alone; when there is no answer left, with Enter."""
         controller, terminal = os.openpty()
         argv = ["setsid", "--ctty", "--wait", "chroot", str(self.root), "sh", "-ec", script]
         process = subprocess.Popen(argv, stdin=terminal, stdout=terminal, stderr=terminal, env={"PATH": PATH, "HOME": "/root", "LC_ALL": "C", "TERM": "dumb"})
         os.close(terminal)
-        os.write(controller, answers.encode())
-        output, until = b"", time.monotonic() + 60
-        while time.monotonic() < until:
+        output, left = b"", list(answers)
+        while select.select([controller], [], [], 60)[0]:
             try:
-                chunk = os.read(controller, 65536) if select.select([controller], [], [], 1)[0] else b""
+                output += os.read(controller, 65536)
             except OSError:  # the other end is closed
                 break
-            output += chunk
-        if time.monotonic() >= until:
+            if re.search(rb"\(\w+\): $", output):
+                os.write(controller, f"{left.pop(0) if left else ''}\n".encode())
+        else:
             process.kill()
         os.close(controller)
         return subprocess.CompletedProcess(argv, process.wait(), output.decode(errors="replace"), "")

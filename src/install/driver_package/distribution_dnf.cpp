@@ -63,9 +63,9 @@ std::vector<PackageStep> dnf_removal(const PackageChoice& choice, std::string_vi
                                      bool streams) {
   std::vector<PackageStep> steps = {
       remove_packages({"dnf", "remove", "-y"}, driver_packages(choice, ""))};
+  // As `dnf module reset`, which leaves the file and needs every repository.
   if (streams)
-    steps.push_back(command(StepKind::Remove, "Leave the stream",
-                            {"dnf", "module", "reset", "-y", "nvidia-driver"}));
+    steps.push_back(remove_list("Leave the stream", "/etc/dnf/modules.d/nvidia-driver.module"));
   steps.push_back(remove_list("Remove the repository",
                               fmt::format("/etc/yum.repos.d/cuda-{}.repo", distribution)));
   return steps;
