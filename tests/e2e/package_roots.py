@@ -78,7 +78,7 @@ APPLETS = ("cat", "chmod", "cp", "cut", "env", "grep", "head", "ls", "mkdir", "m
 RECORDER = '#!/bin/sh\necho "${0##*/} $*" >>/var/log/asked\n'
 SPEC = """Name: {name}
 Version: {version}
-Release: 1
+Release: {release}
 Summary: A stand-in for a test
 License: Apache-2.0
 {header}
@@ -90,11 +90,14 @@ A stand-in for a test.
 """
 
 
-def stub_rpm(lane: Lane, name: str, files: dict[str, bytes | pathlib.Path | str | None], version: str = "1.0", header: str = "AutoProv: no") -> pathlib.Path:
-    """A package with these files: content, a file to copy, the target of a link, or None for a directory."""
-    top = lane.work / f"rpm-{name}-{version}"
+# Content, a file to copy, the target of a link, or None for a directory.
+Files = dict[str, bytes | pathlib.Path | str | None]
+
+
+def place_files(top: pathlib.Path, files: Files) -> None:
+    top.mkdir(parents=True, exist_ok=True)
     for path, content in files.items():
-        place = top / "root" / path.lstrip("/")
+        place = top / path.lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         if content is None:
             place.mkdir(exist_ok=True)
@@ -104,15 +107,22 @@ def stub_rpm(lane: Lane, name: str, files: dict[str, bytes | pathlib.Path | str 
         else:
             place.write_bytes(content.read_bytes() if isinstance(content, pathlib.Path) else content)
             place.chmod(0o755)
-    (top / "root").mkdir(parents=True, exist_ok=True)
+
+
+def stub_rpm(lane: Lane, name: str, files: Files, version: str = "1.0", header: str = "AutoProv: no") -> pathlib.Path:
+    """The version may have a release behind a dash."""
+    version, _, release = version.partition("-")
+    release = release or "1"
+    top = lane.work / f"rpm-{name}-{version}-{release}"
+    place_files(top / "root", files)
     listed = "\n".join(("%dir " if content is None else "") + path for path, content in files.items())
-    (top / "stub.spec").write_text(SPEC.format(name=name, version=version, header=header, files=listed))
+    (top / "stub.spec").write_text(SPEC.format(name=name, version=version, release=release, header=header, files=listed))
     definitions = {"_topdir": top, "_rpmdir": lane.work / "stubs", "_build_id_links": "none", "_binary_payload": "w0.gzdio", "__os_install_post": "%{nil}"}
     defined = [word for key, value in definitions.items() for word in ("--define", f"{key} {value}")]
     made = lane.run("rpmbuild", "-bb", "--quiet", "--target", "x86_64", "--buildroot", top / "root", *defined, top / "stub.spec")
     if made.returncode != 0:
         raise RuntimeError(f"rpmbuild of {name}: {made.stderr}")
-    return lane.work / f"stubs/x86_64/{name}-{version}-1.x86_64.rpm"
+    return lane.work / f"stubs/x86_64/{name}-{version}-{release}.x86_64.rpm"
 
 
 def found_library(name: str) -> pathlib.Path:
@@ -186,16 +196,13 @@ def described(path: pathlib.Path) -> tuple:
     return (status.st_mode, status.st_uid, status.st_gid, content)
 
 
-def stub_deb(lane: Lane, name: str, files: dict[str, bytes], version: str = "1.0") -> pathlib.Path:
+def stub_deb(lane: Lane, name: str, files: Files, version: str = "1.0", header: str = "") -> pathlib.Path:
     top = lane.work / f"deb-{name}-{version}"
-    for path, content in files.items():
-        place = top / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
-        place.chmod(0o755)
+    place_files(top, files)
     (top / "DEBIAN").mkdir(exist_ok=True)
-    (top / "DEBIAN/control").write_text(f"Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: a <a@example.com>\nDescription: a stand-in\n")
-    made = lane.run("dpkg-deb", "--root-owner-group", "-b", top, lane.work / f"{name}-{version}.deb")
+    control = f"Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: a <a@example.com>\n{header}Description: a stand-in\n"
+    (top / "DEBIAN/control").write_text(control)
+    made = lane.run("dpkg-deb", "-Zgzip", "-z1", "--root-owner-group", "-b", top, lane.work / f"{name}-{version}.deb")
     if made.returncode != 0:
         raise RuntimeError(f"dpkg-deb of {name}: {made.stderr}")
     return lane.work / f"{name}-{version}.deb"

@@ -21,6 +21,7 @@ namespace {
 // The last branch for Maxwell, Pascal and Volta; it also drives everything newer so far.
 constexpr std::string_view kDefaultBranch = "580";
 constexpr unsigned kOpenByDefault = 560;  // [N]
+constexpr unsigned kFirstBranch = 300;
 
 Error bad_version(std::string_view version) {
   return Error(Errc::Invalid,
@@ -50,7 +51,7 @@ Status read_version(std::string_view text, PackageChoice& choice) {
   if (is_driver_version(version)) choice.version = version;
   choice.branch = version.substr(0, version.find('.'));
   const auto number = parse_u64(choice.branch);
-  if (!number || *number < 300 || *number > 9999) return bad_version(text);
+  if (!number || *number < kFirstBranch || *number > 9999) return bad_version(text);
   if (choice.version.empty() && version.size() != choice.branch.size()) return bad_version(text);
   choice.number = static_cast<unsigned>(*number);
   return {};
@@ -147,6 +148,14 @@ Result<PackagePlan> plan_packages(const OsRelease& release, const PackageRequest
   return planner(release, choice);
 }
 
+std::string driver_version_of(std::string_view package_version) {
+  auto text = package_version.substr(package_version.find(':') + 1);  // npos + 1 is 0
+  text = text.substr(0, text.find_first_of("-_~+"));
+  // A kernel's version has the same form.
+  const auto branch = parse_u64(text.substr(0, text.find('.')));
+  return is_driver_version(text) && branch >= kFirstBranch ? std::string(text) : "";
+}
+
 std::string to_text(const PackagePlan& plan) {
   std::string text;
   for (const auto& step : plan.steps) {
@@ -154,7 +163,7 @@ std::string to_text(const PackagePlan& plan) {
     if (!step.file.empty())
       text += fmt::format("cat >{} <<'EOF'\n{}EOF\n", sys::shell_word(step.file), step.content);
     std::string line;
-    for (const auto& word : step.argv)
+    for (const auto& word : joined(step.argv, step.packages))
       line += fmt::format("{}{}", line.empty() ? "" : " ", sys::shell_word(word));
     if (!line.empty()) text += line + "\n";
   }

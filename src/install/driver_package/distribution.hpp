@@ -35,6 +35,10 @@ struct PackageStep {
   std::string file;
   std::string content;
   std::string what;  // "Install the driver of branch 580"
+  // Remove: packages to name behind argv.
+  std::vector<std::string> packages{};
+  // The file that the command makes, or takes back: the list of a repository.
+  std::string list{};
   bool operator==(const PackageStep&) const = default;
 };
 
@@ -67,11 +71,19 @@ Result<PackagePlan> plan_packages(const OsRelease& release, const PackageRequest
 // The commands as a person can paste them, one a line.
 std::string to_text(const PackagePlan& plan);
 
+// "580.159.04" for "3:580.159.04-1~deb12u1" and "580.159.04_k6.4.0_150600.21-1"; "" for others.
+std::string driver_version_of(std::string_view package_version);
+
 // A web page of NVIDIA's was given to zypper as a repository, as in
 // `zypper ar https://developer.nvidia.com/cuda-gpus nvidia`, or the repository of another version.
 // Returns the sentence with the right URL; nullopt if the text has no such URL. `text`: a URL, a
 // command or zypper's output.
 std::optional<Error> recognise_wrong_suse_url(std::string_view text, const OsRelease& release);
+
+// A package tool refuses a repository or a package that is not signed, or by a key that the machine
+// does not trust. Returns the sentence; nullopt if the output has another reason. A wrong clock,
+// too, makes signatures invalid: ask recognise_clock_fault first.
+std::optional<Error> recognise_signature_fault(std::string_view output);
 
 // apt refuses a repository because the machine's clock is wrong: "Release file for ... is not valid
 // yet (invalid for another 2d 3h 4min 5s)" or "... is expired (invalid since ...)". The sentence

@@ -25,14 +25,12 @@ PackageStep apt_headers(const PackageChoice& choice) {  // [N]
                  apt_install({package, "gcc", "make"}));
 }
 PackageStep apt_remove_packages(const std::vector<std::string>& packages) {
-  return command(StepKind::Remove, "Remove the driver", joined(apt_get({"purge", "-y"}), packages));
+  return remove_packages(apt_get({"purge", "-y"}), packages);
 }
-PackageStep apt_remove_file(std::string what, const std::string& file) {
-  return command(StepKind::Remove, std::move(what), {"rm", "-f", file});
-}
-// Only the administrator knows which other packages are still needed.
+// Without --autoremove, which would also take packages that were not needed before.
 std::string apt_leftovers() {
-  return "After a removal, `apt-get autoremove` removes the packages that came with the driver.";
+  return "`gantry driver remove` also removes the packages that came with these and that nothing "
+         "else needs.";
 }
 PackageStep apt_driver(const PackageChoice& choice, const std::vector<std::string>& packages) {
   return command(
@@ -95,8 +93,7 @@ PackagePlan debian_archive_plan(const DebianRelease& debian, const PackageChoice
                            fmt::format("deb {} {} {}\n", choice.mirror_of(kDebianArchive),
                                        debian.codename, debian.components)),
                 apt_refresh(), apt_headers(choice), apt_driver(choice, plan.packages)};
-  plan.removal = {apt_remove_packages(plan.packages),
-                  apt_remove_file("Remove the repositories", list)};
+  plan.removal = {apt_remove_packages(plan.packages), remove_list("Remove the repositories", list)};
   plan.notes.emplace_back(apt_leftovers());
   if (!choice.version.empty())
     plan.notes.emplace_back(fmt::format(
@@ -136,8 +133,7 @@ PackagePlan nvidia_repository_plan(const DebianRelease& debian, const PackageCho
               apt_install({pinning})),
       apt_driver(choice, plan.packages)};
   plan.removal = {apt_remove_packages(joined(plan.packages, {pinning})),
-                  apt_remove_file("Remove the repository", list),
-                  apt_remove_file("Remove the key", ring)};
+                  remove_list("Remove the repository", list), remove_list("Remove the key", ring)};
   plan.notes.emplace_back(apt_leftovers());
   // [P] for Debian 11 and 12. The key of debian13 is another one; its fingerprint is not verified.
   if (debian.major < 13)

@@ -62,14 +62,12 @@ std::vector<PackageStep> select_stream(const PackageChoice& choice) {
 std::vector<PackageStep> dnf_removal(const PackageChoice& choice, std::string_view distribution,
                                      bool streams) {
   std::vector<PackageStep> steps = {
-      command(StepKind::Remove, "Remove the driver",
-              joined({"dnf", "remove", "-y"}, driver_packages(choice, "")))};
+      remove_packages({"dnf", "remove", "-y"}, driver_packages(choice, ""))};
+  // As `dnf module reset`, which leaves the file and needs every repository.
   if (streams)
-    steps.push_back(command(StepKind::Remove, "Leave the stream",
-                            {"dnf", "module", "reset", "-y", "nvidia-driver"}));
-  steps.push_back(
-      command(StepKind::Remove, "Remove the repository",
-              {"rm", "-f", fmt::format("/etc/yum.repos.d/cuda-{}.repo", distribution)}));
+    steps.push_back(remove_list("Leave the stream", "/etc/dnf/modules.d/nvidia-driver.module"));
+  steps.push_back(remove_list("Remove the repository",
+                              fmt::format("/etc/yum.repos.d/cuda-{}.repo", distribution)));
   return steps;
 }
 
@@ -152,8 +150,9 @@ Result<PackagePlan> plan_fedora(const OsRelease& release, const PackageChoice& c
   if (major < 41) {
     plan.steps = {plugins(), add_repository(choice, distribution)};
   } else {  // dnf 5 [N]
-    plan.steps = {command(StepKind::Repository, "Add NVIDIA's repository",
-                          {"dnf", "config-manager", "addrepo", "--from-repofile=" + url})};
+    plan.steps = {
+        command(StepKind::Repository, "Add NVIDIA's repository",
+                {"dnf", "config-manager", "addrepo", "--from-repofile=" + url, "--overwrite"})};
   }
   plan.steps.push_back(dnf_refresh());
   plan.steps.push_back(dnf_headers(choice));
@@ -214,9 +213,8 @@ Result<PackagePlan> plan_azure(const OsRelease& release, const PackageChoice& ch
                          "kernel-headers-" + choice.kernel}),
                 command(StepKind::Install, "Install the driver",
                         {"tdnf", "install", "-y", "nvidia-open" + version})};
-  plan.removal = {
-      command(StepKind::Remove, "Remove the driver", {"tdnf", "remove", "-y", "nvidia-open"}),
-      command(StepKind::Remove, "Remove the repository", {"rm", "-f", file})};
+  plan.removal = {remove_packages({"tdnf", "remove", "-y"}, plan.packages),
+                  remove_list("Remove the repository", file)};
   if (choice.version.empty() && choice.branch_given)
     plan.notes.emplace_back(
         fmt::format("The repository chooses the version: name all of it to stay with branch {}.",

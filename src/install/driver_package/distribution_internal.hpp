@@ -48,6 +48,19 @@ inline PackageStep write_file(PackageStepKind kind, std::string what, std::strin
           .content = std::move(content),
           .what = std::move(what)};
 }
+// Takes back what a command made whose list is this file.
+inline PackageStep remove_list(std::string what, const std::string& list) {
+  return {.kind = PackageStepKind::Remove,
+          .argv = {"rm", "-f", list},
+          .what = std::move(what),
+          .list = list};
+}
+inline PackageStep remove_packages(Command argv, std::vector<std::string> packages) {
+  return {.kind = PackageStepKind::Remove,
+          .argv = std::move(argv),
+          .what = "Remove the driver",
+          .packages = std::move(packages)};
+}
 inline Command joined(Command argv, const std::vector<std::string>& more) {
   argv.insert(argv.end(), more.begin(), more.end());
   return argv;

@@ -99,6 +99,11 @@ TEST(PackagePlanGolden, Fedora42) {
   expect_golden("fedora42", os("fedora", "42"),
                 {.version = "580", .kernel = "6.14.0-63.fc42.x86_64"});
 }
+// The last release with dnf 4.
+TEST(PackagePlanGolden, Fedora40) {
+  expect_golden("fedora40", os("fedora", "40"),
+                {.version = "580", .kernel = "6.8.5-301.fc40.x86_64"});
+}
 TEST(PackagePlanGolden, AmazonLinux2023) {
   expect_golden("amzn2023", os("amzn", "2023", {"fedora"}),
                 {.version = "580", .kernel = "6.1.141-155.222.amzn2023.x86_64"});
@@ -204,6 +209,14 @@ TEST(PackagePlans, RefuseWordsThatAreNotPlain) {
     EXPECT_EQ(plan_packages(release, {.kernel = kernel}).error().code(), Errc::Invalid) << kernel;
   EXPECT_EQ(plan_packages(release, {.kernel = "k", .architecture = "s390x"}).error().code(),
             Errc::Unsupported);
+}
+
+TEST(PackagePlans, KnowTheDriverInAPackagesVersion) {
+  for (const auto* version : {"580.159.04", "3:580.159.04-1", "580.159.04-1~deb12u1",
+                              "580.159.04_k6.4.0_150600.21-1", "580.159.04-0ubuntu0.24.04.1"})
+    EXPECT_EQ(driver_version_of(version), "580.159.04") << version;
+  for (const auto* other : {"", ":", "1.0-1", "6.8.0-110.110", "20240301-1", "x-580.159.04"})
+    EXPECT_EQ(driver_version_of(other), "") << other;
 }
 
 TEST(PackagePlans, ATextCanBePasted) {

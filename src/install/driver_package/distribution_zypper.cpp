@@ -13,6 +13,7 @@ namespace gantry::driver_package {
 namespace {
 
 constexpr std::string_view kAlias = "nvidia";
+constexpr std::string_view kList = "/etc/zypp/repos.d/nvidia.repo";
 
 std::string_view generation_of(unsigned branch) {
   if (branch <= 390) return "G04";
@@ -110,13 +111,13 @@ Result<PackagePlan> plan_suse(const OsRelease& release, const PackageChoice& cho
                           choice.version.empty() ? choice.branch : choice.version),
               joined({"zypper", "--non-interactive", "install", "--auto-agree-with-licenses"},
                      wanted))};
-  plan.removal = {command(StepKind::Remove, "Remove the driver",
-                          joined({"zypper", "--non-interactive", "remove"}, plan.packages)),
-                  command(StepKind::Remove, "Remove the repository",
-                          {"zypper", "--non-interactive", "removerepo", alias})};
-  plan.notes = {"Installing accepts NVIDIA's licence.",
-                "If zypper says that the repository exists already, it is one of the distribution: "
-                "leave it as it is."};
+  plan.removal = {
+      remove_packages({"zypper", "--non-interactive", "remove", "--clean-deps"}, plan.packages),
+      command(StepKind::Remove, "Remove the repository",
+              {"zypper", "--non-interactive", "removerepo", alias})};
+  plan.steps.front().list = kList;
+  plan.removal.back().list = kList;
+  plan.notes = {"Installing accepts NVIDIA's licence."};
   if (choice.open)
     plan.notes.emplace_back("SUSE signs these modules, so they load under Secure Boot.");
   return plan;

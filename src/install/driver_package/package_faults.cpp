@@ -17,15 +17,17 @@ constexpr std::size_t kOutput = std::size_t{1} << 20;  // of a package tool, as 
 
 // ---- zypper
 
-// The first URL of one of NVIDIA's servers: "https://developer.nvidia.com/cuda-gpus".
-std::string_view nvidia_url(std::string_view text) {
-  for (std::size_t at = 0; (at = text.find("http", at)) != std::string_view::npos; ++at) {
+// The next URL of one of NVIDIA's servers: "https://developer.nvidia.com/cuda-gpus".
+std::string_view next_nvidia_url(std::string_view text, std::size_t& at) {
+  for (; (at = text.find("http", at)) != std::string_view::npos; ++at) {
     auto url = text.substr(at);
     url = url.substr(0, url.find_first_of(" \t\r\n\"'`<>|])"));
     const auto begin = url.find("://");
     if (begin > 5) continue;  // npos, too
     const auto host = url.substr(begin + 3, url.find('/', begin + 3) - begin - 3);
-    if (host == "nvidia.com" || host.ends_with(".nvidia.com")) return url;
+    if (host != "nvidia.com" && !host.ends_with(".nvidia.com")) continue;
+    at += url.size();
+    return url;
   }
   return {};
 }
@@ -105,6 +107,31 @@ constexpr std::array kMarks = {
     Mark{"certificate has expired", Direction::MaybeAhead, false},
 };
 
+// ---- signatures
+
+struct SignatureMark {
+  std::string_view text;
+  std::string_view sentence;
+};
+constexpr std::string_view kUnsigned = "the repository is not signed";
+constexpr std::string_view kStranger = "the repository is signed with a key that is not trusted";
+constexpr std::string_view kBadSignature = "the signature of the repository is wrong";
+constexpr std::string_view kBadPackage = "a package has no signature of a trusted key";
+// apt; zypper; dnf. The first one in the output counts.
+constexpr std::array kSignatureMarks = {
+    SignatureMark{"because the public key is not available", kStranger},
+    SignatureMark{"The following signatures were invalid", kBadSignature},
+    SignatureMark{"' is not signed.", kUnsigned},
+    SignatureMark{"' is unsigned", kUnsigned},
+    SignatureMark{"is signed with an unknown key", kStranger},
+    SignatureMark{"Signature verification failed", kBadSignature},
+    SignatureMark{"GPG signature verification error", kBadSignature},
+    SignatureMark{"Public key for ", kBadPackage},
+    SignatureMark{"are already installed but they are not correct", kBadPackage},
+    SignatureMark{".rpm is not signed", kBadPackage},
+    SignatureMark{"GPG check FAILED", kBadPackage},
+};
+
 std::string repository_before(std::string_view line, std::size_t at) {
   const auto begin = line.rfind("Release file for ", at);
   if (begin == std::string_view::npos) return {};
@@ -156,11 +183,15 @@ void write_sentence(ClockFault& fault, std::int64_t now) {
 }  // namespace
 
 std::optional<Error> recognise_wrong_suse_url(std::string_view text, const OsRelease& release) {
-  const auto url = nvidia_url(text.substr(0, kOutput));
-  if (url.empty()) return std::nullopt;
+  text = text.substr(0, kOutput);
   const auto right = suse_repository(release, kSuseRepositories);
-  const auto fault = fault_of(url, right.ok() ? std::string_view(*right) : std::string_view());
-  if (fault.empty()) return std::nullopt;
+  std::string_view url;
+  std::string fault;
+  for (std::size_t at = 0; fault.empty();) {
+    url = next_nvidia_url(text, at);
+    if (url.empty()) return std::nullopt;
+    fault = fault_of(url, right.ok() ? std::string_view(*right) : std::string_view());
+  }
   const auto remedy = right.ok()
                           ? fmt::format(
                                 "remove it with `zypper removerepo nvidia`, then `zypper addrepo "
@@ -171,6 +202,20 @@ std::optional<Error> recognise_wrong_suse_url(std::string_view text, const OsRel
                                 "https://download.nvidia.com/suse/ and "
                                 "https://download.nvidia.com/opensuse/");
   return Error(Errc::Invalid, fmt::format("{} {}", printable(url), fault)).advise(remedy);
+}
+
+std::optional<Error> recognise_signature_fault(std::string_view output) {
+  output = output.substr(0, kOutput);
+  for (const auto line : lines(output)) {
+    for (const auto& mark : kSignatureMarks) {
+      if (!contains(line, mark.text)) continue;
+      return Error(Errc::Denied, fmt::format("{} ({})", mark.sentence, printable(trim(line))))
+          .advise(
+              "nothing proves where its packages come from: use the vendor's own repository, or a "
+              "mirror that has its signatures, too");
+    }
+  }
+  return std::nullopt;
 }
 
 // Of several repositories, the one whose file is newest says most.

@@ -60,6 +60,42 @@ TEST(WrongSuseUrl, KnowsTheOtherMistakes) {
   EXPECT_THAT(text("https://nvidia.com", "15.1"), HasSubstr("web page"));
 }
 
+TEST(WrongSuseUrl, IsFoundBehindTheRightOne) {
+  const auto fault = recognise_wrong_suse_url(
+      "`zypper addrepo --refresh https://download.nvidia.com/suse/sle15sp1 nvidia` ended with "
+      "status 4: [cuda|https://developer.nvidia.com/cuda-gpus] Valid metadata not found",
+      sles("15.1"));
+  ASSERT_TRUE(fault);
+  EXPECT_THAT(fault->cause(), HasSubstr("https://developer.nvidia.com/cuda-gpus is a web page"));
+}
+
+// Lines of apt 2.6, zypper 1.14 and dnf 4.14.
+TEST(SignatureFault, SaysWhatIsWrong) {
+  const auto text = [](std::string_view output) {
+    const auto fault = recognise_signature_fault(output);
+    return fault ? fault->cause() : "";
+  };
+  EXPECT_THAT(text("Reading...\nE: The repository 'http://deb.debian.org/debian bookworm Release' "
+                   "is not signed.\n"),
+              HasSubstr("the repository is not signed (E: The repository 'http://deb"));
+  EXPECT_THAT(
+      text("W: GPG error: http://x bookworm InRelease: The following signatures couldn't be "
+           "verified because the public key is not available: NO_PUBKEY 1AA5665CC61D7CC7\n"
+           "E: The repository 'http://x bookworm InRelease' is not signed.\n"),
+      HasSubstr("a key that is not trusted"));
+  EXPECT_THAT(text("Warning: File 'repomd.xml' from repository 'nvidia' is unsigned.\n"
+                   " - Signature verification failed for repomd.xml\n"),
+              HasSubstr("is not signed"));
+  EXPECT_THAT(text("Warning: File 'repomd.xml' from repository 'nvidia' is signed with an unknown "
+                   "key '1AA5665CC61D7CC7'.\n"),
+              HasSubstr("a key that is not trusted"));
+  EXPECT_THAT(text("Package dkms-1.0-1.x86_64.rpm is not signed\nError: GPG check FAILED\n"),
+              HasSubstr("a package has no signature"));
+  EXPECT_EQ(text("E: Unable to locate package nvidia-driver"), "");
+  EXPECT_EQ(text(""), "");
+  EXPECT_NE(recognise_signature_fault("GPG check FAILED")->remedy(), "");
+}
+
 constexpr std::int64_t kNow = 1'614'600'000;  // 2021-03-01 12:00 UTC
 
 TEST(AptClockFault, HasTheDrift) {

@@ -252,7 +252,10 @@ Status TestEffects::run_program(const ProgramCall& call, std::string& output) {
   if (program == "systemctl") return systemctl(word(call, 1), word(call, 2));
   if (program == "modprobe") return modprobe(word(call, 1));
   if (program == "ldconfig") return ldconfig();
-  return {};  // strip, sign-file, patch, apt-get
+  if (program == "env" && word(call, 2) == "apt-get") apt_get(call);
+  if (program == "apt-get") output = simulate_apt(call);
+  if (program == "dpkg-query") output = dpkg_query();
+  return {};  // strip, sign-file, patch
 }
 
 Status TestEffects::unpack(const std::string& archive, const std::string& target) {
@@ -316,6 +319,35 @@ Status TestEffects::modprobe(const std::string& name) {
   machine_.loaded_.push_back({.name = module, .version = machine_.package_version_});
   machine_.write_proc();
   return {};
+}
+
+void TestEffects::apt_get(const ProgramCall& call) {
+  auto& packages = machine_.packages;
+  for (std::size_t i = 4; i < call.words.size(); ++i) {
+    const auto name = word(call, i);
+    if (name.starts_with('-')) continue;
+    if (word(call, 3) == "install") {
+      packages.insert(name);
+      if (name == "nvidia-smi") packages.insert("libnvidia-ml1");
+    }
+    if (word(call, 3) == "purge") packages.erase(name);
+  }
+}
+
+std::string TestEffects::simulate_apt(const ProgramCall& call) const {
+  std::string output = machine_.packages.contains("old-thing") ? "Purg old-thing [1]\n" : "";
+  for (std::size_t i = 4; i < call.words.size(); ++i) {
+    output += fmt::format("Purg {} [1]\n", word(call, i));
+    if (word(call, i) == "nvidia-smi") output += "Purg libnvidia-ml1 [1]\n";
+  }
+  return output;
+}
+
+std::string TestEffects::dpkg_query() const {
+  std::string output = "deinstall nvidia-persistenced 1\n";
+  for (const auto& name : machine_.packages)
+    output += fmt::format("installed {} {}-1~deb12u1\n", name, machine_.package_version_);
+  return output;
 }
 
 // A cache of the libraries in the directories that the drop-ins name.

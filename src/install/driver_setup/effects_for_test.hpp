@@ -43,6 +43,10 @@ class TestEffects final : public HostFiles {
   Status smi(const std::string& program, std::string& output) const;
   Status systemctl(const std::string& verb, const std::string& unit);
   Status modprobe(const std::string& name);
+  void apt_get(const ProgramCall& call);
+  // apt-get --simulate: libnvidia-ml1 comes with nvidia-smi, and nothing needs old-thing.
+  std::string simulate_apt(const ProgramCall& call) const;
+  std::string dpkg_query() const;
   Status ldconfig();
   void write(const std::string& path, std::string_view content);  // as a program: not synced
   void cut(const std::string& path);

@@ -81,7 +81,7 @@ Result<std::optional<driver_package::PackagePlan>> packages_for(const DriverRequ
   std::optional<driver_package::PackagePlan> plan;
   if (request.source != Source::Packages) return plan;
   driver_package::PackageRequest wish{.version = request.version,
-                                      .kernel = facts.kernel.release,
+                                      .kernel = facts.build_release,
                                       .architecture = facts.machine,
                                       .repository = request.mirror};
   if (request.flavour) {
@@ -162,6 +162,8 @@ InstallJournal journal_for(const InstallState& now, InstallPlan plan) {
   journal.placed_version = old.placed_version;
   journal.placed_modules = old.placed_modules;
   journal.unloaded = old.unloaded;
+  journal.noted_packages = old.noted_packages;
+  if (old.noted_packages) journal.target.removal = old.target.removal;
   journal.services = old.services;
   journal.licence_files = old.licence_files;
   return journal;

@@ -33,6 +33,7 @@ struct ProgramCall {
   ProgramPlace place = ProgramPlace::Machine;
   std::vector<std::string> needs{};  // Tools: the programs that must be in one place
   std::chrono::seconds deadline{60};
+  std::vector<int> good{};  // exit statuses besides 0 that are no failure
 };
 
 // "make -C /usr/local/nvidia/... modules", with paths as they are inside the root.
@@ -60,7 +61,8 @@ class InstallEffects {
   virtual Status write_value(const std::string& path, const std::string& value) = 0;
   virtual Status make_node(const std::string& path, const sys::FileInfo& node) = 0;
 
-  // Programs. The output on exit status 0, else an error with the end of the output.
+  // Programs. The output on exit status 0 or another good one, else an error with the end of the
+  // output.
   virtual Result<std::string> run(const ProgramCall& call) = 0;
   virtual Result<driver_package::Downloaded> download(
       const driver_package::DownloadRequest& request) = 0;

@@ -102,6 +102,7 @@ std::string to_json(const InstallJournal& journal) {
     out.member("placedVersion", journal.placed_version);
     out.member("placedModules", journal.placed_modules);
     out.member("unloaded", journal.unloaded);
+    out.member("notedPackages", journal.noted_packages);
     out.array("services", journal.services);
     out.array("licenceFiles", journal.licence_files);
   });
@@ -127,6 +128,7 @@ Result<InstallJournal> parse_install_journal(std::string text) {
   journal.placed_version = root["placedVersion"].boolean().value_or(false);
   journal.placed_modules = root["placedModules"].boolean().value_or(false);
   journal.unloaded = root["unloaded"].boolean().value_or(false);
+  journal.noted_packages = root["notedPackages"].boolean().value_or(false);
   journal.services = root["services"].strings();
   journal.licence_files = root["licenceFiles"].strings();
   return journal;

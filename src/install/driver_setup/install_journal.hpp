@@ -25,9 +25,11 @@ struct InstallJournal {
 
   // Noted before each change, so that it can be undone. `created` and the rest of what `target`
   // has to remember is noted there.
-  bool placed_version = false;             // DIR/.versions/NAME was not there before
-  bool placed_modules = false;             // nor were the modules of this kernel
-  bool unloaded = false;                   // a driver was loaded, and is unloaded
+  bool placed_version = false;  // DIR/.versions/NAME was not there before
+  bool placed_modules = false;  // nor were the modules of this kernel
+  bool unloaded = false;        // a driver was loaded, and is unloaded
+  // target.removal leaves what was there before, also in a run after one that was killed.
+  bool noted_packages = false;
   std::vector<std::string> services;       // stopped; started again at the end
   std::vector<std::string> licence_files;  // replaced: the old ones are in the staging directory
   bool operator==(const InstallJournal&) const = default;

@@ -133,7 +133,11 @@ std::vector<InstallStep> steps_for(const PlanInput& input, const InstallPlan& pl
 std::vector<RemovalStep> removal_of(const driver_package::PackagePlan& packages) {
   std::vector<RemovalStep> removal;
   for (const auto& step : packages.removal)
-    removal.push_back({.argv = step.argv, .file = step.file, .content = step.content});
+    removal.push_back({.argv = step.argv,
+                       .file = step.file,
+                       .content = step.content,
+                       .packages = step.packages,
+                       .list = step.list});
   return removal;
 }
 

@@ -20,6 +20,7 @@ constexpr std::uint64_t kRecordFormat = 1;
 constexpr std::size_t kRecordLimit = std::size_t{1} << 20;
 constexpr std::size_t kMostCreated = 1024;
 constexpr std::size_t kMostRemovalSteps = 64;
+constexpr std::size_t kMostPackages = 256;
 
 Error not_a_record(std::string_view what) {
   return {Errc::Corrupt, fmt::format("it is not a record of Gantry: {}", what)};
@@ -37,8 +38,12 @@ Result<std::string> absolute_path(const std::string& path) {
 Result<RemovalStep> removal_step(const json::Value& value) {
   RemovalStep step{.argv = value["argv"].strings(),
                    .file = value["file"].string_or_empty(),
-                   .content = value["content"].string_or_empty()};
-  if (!step.file.empty()) GANTRY_CHECK(absolute_path(step.file));
+                   .content = value["content"].string_or_empty(),
+                   .packages = value["packages"].strings(),
+                   .list = value["list"].string_or_empty()};
+  for (const auto* path : {&step.file, &step.list}) {
+    if (!path->empty()) GANTRY_CHECK(absolute_path(*path));
+  }
   if (step.argv.empty() == step.file.empty())
     return not_a_record("a step is neither a command nor a file");
   return step;
@@ -77,6 +82,8 @@ Status read_lists(const json::Value& value, InstallRecord& record) {
     GANTRY_TRY(auto step, removal_step(one));
     record.removal.push_back(std::move(step));
   }
+  record.packages = value["packages"].strings();
+  if (record.packages.size() > kMostPackages) return not_a_record("it has too many packages");
   return {};
 }
 
@@ -115,8 +122,11 @@ void write_record(json::Writer& out, const InstallRecord& record) {
         out.array("argv", step.argv);
         out.member("file", step.file);
         out.member("content", step.content);
+        out.array("packages", step.packages);
+        out.member("list", step.list);
       });
     });
+    out.array("packages", record.packages);
   });
 }
 

@@ -29,6 +29,9 @@ struct RemovalStep {
   std::vector<std::string> argv;
   std::string file{};
   std::string content{};
+  // To name behind argv, those that are installed then; nothing is done if none is.
+  std::vector<std::string> packages{};
+  std::string list{};  // nothing is done if this file does not exist
   bool operator==(const RemovalStep&) const = default;
 };
 
@@ -52,8 +55,9 @@ struct InstallRecord {
   bool added_to_loader_config = false;  // a line of /etc/ld.so.conf
   bool set_firmware_path = false;
   std::string firmware_path_before;
-  bool made_cdi = false;             // there was no CDI specification before
-  std::vector<RemovalStep> removal;  // packages
+  bool made_cdi = false;                // there was no CDI specification before
+  std::vector<RemovalStep> removal;     // packages
+  std::vector<std::string> packages{};  // that were asked for: "nvidia-smi 535.183.01-1"
   bool operator==(const InstallRecord&) const = default;
 
   bool has_files() const { return !name.empty(); }

@@ -107,7 +107,9 @@ class LiveEffects final : public HostFiles {
       argv.insert(argv.begin(), {"chroot", host().root()});
     GANTRY_TRY(auto result, sys::run_command(argv, {.deadline = call.deadline,
                                                     .environment = program_environment()}));
-    if (result.status == 0) return std::move(result.output);
+    const auto& good = call.good;
+    if (result.status == 0 || std::find(good.begin(), good.end(), result.status) != good.end())
+      return std::move(result.output);
     return Error(Errc::Internal, fmt::format("`{}` ended with status {}: {}", to_text(call),
                                              result.status, end_of(result.output)));
   }

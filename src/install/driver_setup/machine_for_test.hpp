@@ -77,7 +77,9 @@ class SetupMachine {
   SetupMachine& holder(unsigned pid, std::string_view name, std::string_view cgroup = "0::/\n");
   SetupMachine& unit(const std::string& name, bool active);  // of systemd
   SetupMachine& kernel(const std::string& release);          // installs its headers
+  // The version that the distribution's repository has.
   void add_packages(const std::string& version) { package_version_ = version; }
+  std::set<std::string> packages;  // that are installed
 
   // What facts would say; changed by tests before they install.
   std::function<void(preflight::MachineFacts&)> adjust_facts;

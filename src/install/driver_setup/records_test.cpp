@@ -52,7 +52,10 @@ InstallRecord full_record() {
           .set_firmware_path = true,
           .firmware_path_before = "/lib/fw",
           .made_cdi = true,
-          .removal = {{.argv = {"apt-get", "purge"}}, {.argv = {}, .file = "/etc/x"}}};
+          .removal = {{.argv = {"apt-get", "purge"}, .packages = {"nvidia-smi"}},
+                      {.argv = {"rm", "-f", "/etc/y"}, .list = "/etc/y"},
+                      {.argv = {}, .file = "/etc/x"}},
+          .packages = {"nvidia-smi 535.183.01-1"}};
 }
 
 TEST(DriverRecord, ComesBackAsItWasWritten) {
@@ -76,7 +79,7 @@ TEST(DriverRecord, RefusesWhatItDidNotWrite) {
         with("\"/opt/nvidia/bin\"", "\"/opt/../etc\""), with("\"/opt/nvidia/bin\"", "\"etc\""),
         with("\"source\": \"run\"", "\"source\": \"floppy\""), with("\"open\"", "\"ajar\""),
         with("\"version\": \"580.159.04\"", "\"version\": \"../x\""),
-        with("\"/etc/x\"", "\"etc/x\"")}) {
+        with("\"/etc/x\"", "\"etc/x\""), with("\"list\": \"/etc/y\"", "\"list\": \"/../y\"")}) {
     const auto parsed = parse_record(bad);
     ASSERT_FALSE(parsed.ok()) << bad;
     EXPECT_EQ(parsed.error().code(), Errc::Corrupt);

@@ -112,6 +112,116 @@ TEST(DriverInstall, TakesPackagesAndLeavesTheirFilesToThem) {
   EXPECT_EQ(machine.loaded(), "");
 }
 
+TEST(DriverInstall, TakesPackagesBackWithWhatCameWithThem) {
+  SetupMachine machine;
+  machine.add_packages("535.183.01");
+  machine.packages = {"make", "old-thing", "nvidia-modprobe"};
+  const auto before = machine.files();
+  preflight::DriverRequest request{.version = "535", .source = preflight::Source::Packages};
+  const auto done = machine.install(request);
+  expect_ok(done);
+  EXPECT_THAT(done->record.packages, Contains("nvidia-smi 535.183.01-1~deb12u1"));
+  EXPECT_THAT(done->notes, Contains(HasSubstr("leaves it: nvidia-modprobe")));
+  EXPECT_TRUE(machine.packages.contains("libnvidia-ml1"));
+  expect_ok(machine.remove());
+  // gcc and the kernel's headers stay, as the notes of the plan say.
+  EXPECT_THAT(machine.packages, AllOf(Contains("make"), Contains("old-thing"),
+                                      Contains("nvidia-modprobe"), Contains("gcc")));
+  EXPECT_THAT(machine.packages, Not(Contains("nvidia-smi")));
+  EXPECT_THAT(machine.packages, Not(Contains("libnvidia-ml1")));
+  EXPECT_EQ(machine.files(), before);
+}
+
+TEST(DriverInstall, LeavesPackagesAloneThatAFailedInstallationDidNotInstall) {
+  SetupMachine machine;
+  machine.add_packages("535.183.01");
+  machine.packages = {"nvidia-kernel-dkms", "nvidia-smi", "make"};
+  const auto packages = machine.packages;
+  const auto before = machine.files();
+  machine.script.rule = [](const std::string& entry) -> Status {
+    if (!entry.ends_with("apt-get update")) return {};
+    return Error(Errc::Internal,
+                 "status 100: E: The repository 'http://deb.debian.org/debian bookworm InRelease' "
+                 "is not signed.");
+  };
+  const auto refused = machine.install({.version = "535", .source = preflight::Source::Packages});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Errc::Denied);
+  EXPECT_THAT(refused.error().text(), AllOf(HasSubstr("the repository is not signed"),
+                                            HasSubstr("all is as it was before")));
+  EXPECT_EQ(machine.packages, packages);
+  EXPECT_EQ(machine.files(), before);
+}
+
+// Also when the first run was killed behind any of the commands.
+TEST(DriverInstall, KnowsAfterAKillWhichPackagesWereThereBefore) {
+  for (int fault_at = 1; fault_at < 200; ++fault_at) {
+    SetupMachine machine;
+    machine.add_packages("535.183.01");
+    machine.packages = {"nvidia-modprobe"};
+    const preflight::DriverRequest request{.version = "535", .source = preflight::Source::Packages};
+    machine.script.fault = Fault::KillAfter;
+    machine.script.fault_at = fault_at;
+    try {
+      expect_ok(machine.install(request));
+      break;  // it has fewer effects
+    } catch (const KilledForTest&) {
+    }
+    machine.script = {};
+    expect_ok(machine.install(request));
+    expect_ok(machine.remove());
+    EXPECT_THAT(machine.packages, Contains("nvidia-modprobe")) << fault_at;
+    EXPECT_THAT(machine.packages, Not(Contains("nvidia-smi"))) << fault_at;
+    EXPECT_THAT(machine.packages, Not(Contains("libnvidia-ml1"))) << fault_at;
+  }
+}
+
+preflight::DriverRequest suse_request(SetupMachine& machine) {
+  machine.add_packages("430.26");
+  machine.adjust_facts = [](preflight::MachineFacts& facts) {
+    facts.os = {.id = "sles", .version_id = "15.1", .id_like = {"suse"}};
+    facts.build_release = "4.12.14-197.15-default";
+  };
+  return {
+      .version = "430", .source = preflight::Source::Packages, .kernel = "4.12.14-197.15-default"};
+}
+
+TEST(DriverInstall, NamesTheWrongRepositoryOfSuseThatIsThere) {
+  SetupMachine machine;
+  const auto request = suse_request(machine);
+  const auto with = [&](std::string_view url) {
+    machine.tree().file("etc/zypp/repos.d/nvidia.repo",
+                        fmt::format("[nvidia]\nenabled=1\nbaseurl={}\n", url));
+    const auto done = machine.install(request);
+    return done.ok() ? "installed" : done.error().text();
+  };
+  EXPECT_THAT(with("https://developer.nvidia.com/cuda-gpus"),
+              AllOf(HasSubstr("is a web page of NVIDIA's"), HasSubstr("suse/sle15sp1 nvidia")));
+  EXPECT_THAT(with("https://example.org/x"), HasSubstr("another repository of the same name"));
+  machine.script = {};
+  EXPECT_EQ(with("https://download.nvidia.com/suse/sle15sp1/"), "installed");
+  EXPECT_THAT(machine.script.log, Not(Contains(HasSubstr("addrepo"))));
+  expect_ok(machine.remove());
+  EXPECT_TRUE(machine.host().exists("/etc/zypp/repos.d/nvidia.repo"));
+}
+
+TEST(DriverInstall, AsksForThePackagesOfTheKernelThatIsNamed) {
+  SetupMachine machine;
+  machine.add_packages("535.183.01");
+  machine.adjust_facts = [](preflight::MachineFacts& facts) {
+    facts.build_release = kOtherKernel;
+    facts.modules_disabled = true;  // of the kernel that runs here
+  };
+  const preflight::DriverRequest request{
+      .version = "535", .source = preflight::Source::Packages, .kernel = std::string(kOtherKernel)};
+  const auto done = machine.install(request);
+  expect_ok(done);
+  EXPECT_THAT(machine.script.log,
+              Contains(HasSubstr(fmt::format("linux-headers-{}", kOtherKernel))));
+  EXPECT_THAT(machine.script.log, Not(Contains(HasSubstr("run modprobe"))));
+  EXPECT_EQ(done->record.version, "535.183.01");
+}
+
 TEST(DriverBuild, ForAKernelThatDoesNotRunYetLetsItLoadAfterTheReboot) {
   SetupMachine machine;
   expect_ok(machine.install(kNewDriver));

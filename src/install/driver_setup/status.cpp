@@ -119,6 +119,9 @@ std::string to_text(const DriverStatus& status) {
                                         : fmt::format("loaded     {} ({})\n", status.loaded_version,
                                                       fmt::join(status.modules, ", "));
   for (const auto& name : status.versions) text += fmt::format("version    {}\n", name);
+  if (status.installed)
+    for (const auto& package : status.installed->packages)
+      text += fmt::format("package    {}\n", package);
   for (const auto& kernel : status.kernels) {
     text += fmt::format("kernel     {}{}{}\n", kernel.release, kernel.running ? " (running)" : "",
                         !status.installed || !status.installed->has_files() ? ""

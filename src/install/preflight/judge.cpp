@@ -59,7 +59,12 @@ std::optional<Flavour> Judgement::wanted_flavour() const {
   return std::nullopt;
 }
 
+bool Judgement::loads() const {
+  return request.kernel.empty() || request.kernel == facts.kernel.release;
+}
+
 bool Judgement::replaces_loaded() const {
+  if (!loads()) return false;
   if (facts.loaded.version.empty()) return false;
   if (facts.loaded.version != version_of(request)) return true;
   const auto flavour = wanted_flavour();

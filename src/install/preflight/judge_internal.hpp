@@ -44,6 +44,8 @@ class Judgement {
   bool wants_guest_driver() const;
   // The flavour that was asked for, or that modules which were built elsewhere have.
   std::optional<Flavour> wanted_flavour() const;
+  // False for another kernel than the running one: then nothing is loaded or unloaded.
+  bool loads() const;
   // A driver is loaded, and it is not the one that is asked for: it has to be unloaded.
   bool replaces_loaded() const;
 };

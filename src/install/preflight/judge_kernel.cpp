@@ -181,7 +181,7 @@ void judge_next_boot(Judgement& j) {
 
 void judge_kernel(Judgement& judgement) {
   const auto& facts = judgement.facts;
-  if (facts.modules_disabled) {
+  if (facts.modules_disabled && judgement.loads()) {
     judgement.block("modules-disabled",
                     {.sentence = "this kernel loads no modules any more, or never did",
                      .cause = "kernel.modules_disabled is 1, or the kernel was built without "

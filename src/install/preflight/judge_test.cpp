@@ -56,6 +56,16 @@ TEST(Judge, PutsBlockersFirst) {
   EXPECT_EQ(findings[2].severity, Severity::Warns);
 }
 
+TEST(Judge, AllowsWorkForAnotherKernelWhereThisOneLoadsNoModules) {
+  TestHost host;
+  host.file("/proc/sys/kernel/modules_disabled", "1\n");
+  EXPECT_NE(find(host.judge(), "modules-disabled"), nullptr);
+  host.request.kernel = "6.1.0-22-amd64";
+  EXPECT_EQ(find(host.judge(), "modules-disabled"), nullptr);
+  host.request.kernel = kTestKernel;
+  EXPECT_NE(find(host.judge(), "modules-disabled"), nullptr);
+}
+
 TEST(Judge, TheFirstBlockerIsAnErrorThatCountsTheOthers) {
   TestHost host;
   host.remove("/usr/bin/make").remove("/usr/bin/ld");
