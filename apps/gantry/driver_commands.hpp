@@ -60,6 +60,10 @@ driver_setup::SetupOptions driver_options(const sys::Host& host, Context& contex
                                           const preflight::DriverRequest& request,
                                           std::string_view command);
 
+// Findings and steps of an installation, without doing anything.
+Result<int> dry_install(const sys::Host& host, const preflight::DriverRequest& request,
+                        const driver_setup::SetupOptions& options, const Context& context);
+
 // Prints foreign text, in lines that fit the terminal. A remedy ("fix: COMMAND") stays whole, so
 // that it can be pasted.
 void print_fitting(std::string_view text, const Context& context);

@@ -61,18 +61,6 @@ void print_preview(const driver_setup::SetupPreview& preview, const Context& con
   for (const auto& note : preview.plan.notes) print_note(printable(note), context);
 }
 
-Result<int> dry_install(const sys::Host& host, const preflight::DriverRequest& request,
-                        const driver_setup::SetupOptions& options, const Context& context) {
-  GANTRY_TRY(auto preview, driver_setup::preview_install(host, request, options));
-  preflight::address_remedies(host, preview.findings);
-  if (context.json) {
-    print_preview_json(preview, context);
-  } else {
-    print_preview(preview, context);
-  }
-  return preflight::blocks(preview.findings) ? kProblem : kOk;
-}
-
 std::string install_sentence(const driver_setup::SetupReport& report) {
   const auto driver = describe(report.record);
   if (!report.changed)
@@ -125,6 +113,18 @@ void add_install_flags(CLI::App& command, Context& context, InstallFlags& flags)
 }
 
 }  // namespace
+
+Result<int> dry_install(const sys::Host& host, const preflight::DriverRequest& request,
+                        const driver_setup::SetupOptions& options, const Context& context) {
+  GANTRY_TRY(auto preview, driver_setup::preview_install(host, request, options));
+  preflight::address_remedies(host, preview.findings);
+  if (context.json) {
+    print_preview_json(preview, context);
+  } else {
+    print_preview(preview, context);
+  }
+  return preflight::blocks(preview.findings) ? kProblem : kOk;
+}
 
 void add_driver_install(CLI::App& driver, Context& context, Action& chosen) {
   const auto flags = std::make_shared<InstallFlags>();

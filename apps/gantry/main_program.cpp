@@ -7,6 +7,7 @@
 #include "gantry/container_cli.hpp"
 #include "gantry/inspect.hpp"
 #include "gantry/nvidia_ctk.hpp"
+#include "gantry/nvidia_driver_installer.hpp"
 #include "gantry/nvidia_vgpu_dm.hpp"
 #include "gantry/safe_output.hpp"
 
@@ -97,6 +98,7 @@ constexpr ProgramAlias kProgramAliases[] = {
     {"config-manager", with_safe_output<config_manager>},
     {"nvidia-container-cli", with_safe_output<container_cli>},
     {"nvidia-ctk", nvidia_ctk},
+    {"nvidia-driver-installer", nvidia_driver_installer},
     {"nvidia-vgpu-dm", nvidia_vgpu_dm},
     {"kubectl-inspect-gpushare", inspect_gpushare},
     {"kubectl-inspect-gpushare-v2", inspect_gpushare},

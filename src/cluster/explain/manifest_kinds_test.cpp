@@ -42,7 +42,7 @@ TEST(ManifestInfrastructure, NeedsNoGpu) {
   for (const auto* path :
        {"tests/cluster/manifests/device-plugin.yaml", "deploy/kubernetes/daemonset.yaml",
         "deploy/sharing-base/device-plugin-ds.yaml", "deploy/sharing-base/extender.yaml",
-        "deploy/hami/scheduler-patch.yaml"})
+        "deploy/hami/scheduler-patch.yaml", "deploy/driver/daemonset.yaml"})
     expect_infrastructure(file(path));
 }
 

@@ -50,6 +50,7 @@ Status run_steps(SetupWork& work, std::size_t begin, std::size_t end,
     const auto text = describe(step, work.target());
     work.journal.step = k;
     if (auto saved = save_journal(work); !saved.ok()) return explained(saved.error(), text);
+    work.enter(step.kind < StepKind::Verify ? SetupPhase::Install : SetupPhase::Verify);
     work.progress(text);
     if (auto status = execute(work, step); !status.ok()) return explained(status.error(), text);
     done.push_back(describe(step, work.target()));

@@ -116,6 +116,12 @@ Status build_in(const sys::Host& host, const ModuleBuild& build, const InstallRe
   return place_modules(host, build.directory, names, build.destination, effects);
 }
 
+// "SYSSRC=/usr/src/..." of the machine, or of the image.
+CommandWord headers_word(const ModuleBuild& build, const char* name, const std::string& path) {
+  if (build.headers.in_image) return {.text = name + path};
+  return {.text = name, .path = path};
+}
+
 }  // namespace
 
 ProgramCall make_command(const ModuleBuild& build) {
@@ -124,12 +130,13 @@ ProgramCall make_command(const ModuleBuild& build) {
                                  {.path = build.directory},
                                  {.text = fmt::format("-j{}", std::max(build.jobs, 1U))},
                                  {.text = fmt::format("KERNEL_UNAME={}", build.kernel)},
-                                 {.text = "SYSSRC=", .path = build.headers.source},
-                                 {.text = "SYSOUT=", .path = build.headers.directory},
+                                 headers_word(build, "SYSSRC=", build.headers.source),
+                                 headers_word(build, "SYSOUT=", build.headers.directory),
                                  {.text = kLeftOutModules}};
   if (!build.compiler.empty()) words.push_back({.text = "CC=" + build.compiler});
   words.push_back({.text = "modules"});
   auto call = tool(std::move(words), kBuildDeadline);
+  if (build.headers.in_image) call.place = ProgramPlace::Image;
   call.needs = {"make", build.compiler.empty() ? "gcc" : build.compiler, "ld"};
   return call;
 }

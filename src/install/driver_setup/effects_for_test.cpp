@@ -297,6 +297,10 @@ Status TestEffects::smi(const std::string& program, std::string& output) const {
         Errc::Internal,
         fmt::format("Failed to initialize NVML: Driver/library version mismatch ({} and {})",
                     machine_.loaded(), version));
+  if (!machine_.smi_table.empty()) {
+    output = machine_.smi_table;
+    return {};
+  }
   output =
       fmt::format("| NVIDIA-SMI {0}    Driver Version: {0}    CUDA Version: 13.0 |\n", version);
   return {};

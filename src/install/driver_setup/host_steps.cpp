@@ -101,6 +101,10 @@ void show_program(SetupWork& work) {
     work.note(fmt::format("nvidia-smi is in {} only: {}", work.layout.bin(), made.error().cause()));
 }
 
+std::string google_cache_text(const std::string& kernel, const std::string& version) {
+  return fmt::format("CACHE_KERNEL_VERSION={}\nCACHE_NVIDIA_DRIVER_VERSION={}\n", kernel, version);
+}
+
 bool is_new(const SetupWork& work, std::string_view path) {
   const auto created = newly_created(work.journal);
   return std::find(created.begin(), created.end(), path) != created.end();
@@ -149,6 +153,24 @@ Status undo_loader_cache(SetupWork& work) {
     GANTRY_CHECK(work.effects.remove(std::string(kLoaderDropIn)));
   }
   return run_ldconfig(work);
+}
+
+// Other programs of Google's nodes read it, so a file of Google's is kept aside for the removal.
+Status write_google_cache(SetupWork& work) {
+  const auto path = work.layout.google_cache();
+  const auto& created = work.target().created;
+  if (std::find(created.begin(), created.end(), path) == created.end())
+    GANTRY_CHECK(move_aside(work, path));
+  GANTRY_CHECK(note_created(work, path));
+  return work.effects.save(path, google_cache_text(work.journal.kernel, work.target().version),
+                           0644);
+}
+
+Status undo_google_cache(SetupWork& work) {
+  const auto path = work.layout.google_cache();
+  const auto* before = work.before();
+  if (before == nullptr || is_new(work, path)) return {};  // it goes with all that was created
+  return work.effects.save(path, google_cache_text(work.journal.kernel, before->version), 0644);
 }
 
 Status verify_target(SetupWork& work) {

@@ -198,6 +198,13 @@ bool needs_archive(const sys::Host& host, const DriverRequest& request, const In
   return !damage.ok() || !damage->empty();
 }
 
+Result<PackageInfo> fetch(const sys::Host& host, const DriverRequest& request,
+                          const PackageInfo& package, const SetupOptions& options,
+                          InstallEffects& effects) {
+  if (options.enter && request.run_file.empty()) options.enter(SetupPhase::Download);
+  return fetch_package(host, request, package, effects);
+}
+
 Result<SetupReport> install_locked(const sys::Host& host, const DriverRequest& request,
                                    const SetupOptions& options, InstallEffects& effects) {
   GANTRY_TRY(auto now, look(host, request));
@@ -213,13 +220,13 @@ Result<SetupReport> install_locked(const sys::Host& host, const DriverRequest& r
   GANTRY_TRY(const auto packages, packages_for(request, facts));
   const bool unknown = now.package.digest.empty() && !now.package.url.empty();
   if (unknown) {
-    GANTRY_TRY(now.package, fetch_package(host, request, now.package, effects));
+    GANTRY_TRY(now.package, fetch(host, request, now.package, options, effects));
   }
   GANTRY_TRY(auto plan, plan_for(request, options, now, facts, packages));
   GANTRY_CHECK(check_place(host, plan.target));
   GANTRY_CHECK(settle_other_work(host, now, plan.target, options, effects));
   if (!unknown && needs_archive(host, request, plan)) {
-    GANTRY_TRY(now.package, fetch_package(host, request, now.package, effects));
+    GANTRY_TRY(now.package, fetch(host, request, now.package, options, effects));
   }
   GANTRY_TRY(plan, plan_for(request, options, now, facts, packages));  // after what was settled
   return carry_out(host, request, options, now, facts, std::move(plan), packages, effects);

@@ -20,6 +20,14 @@
 
 namespace gantry::driver_setup {
 
+// What an installation is about, in this order, for a log that does not show each step. A phase
+// that is not needed is left out.
+enum class SetupPhase : std::uint8_t {
+  Download,
+  Install,  // all steps before the verification
+  Verify    // and what follows it
+};
+
 struct SetupOptions {
   // The facts of the machine, read when they are needed: not if nothing has to be done.
   std::function<Result<preflight::MachineFacts>()> read_facts;
@@ -27,6 +35,8 @@ struct SetupOptions {
   std::function<Status(const std::function<Status()>& act)> exclusively = {};
   // Told each step when it begins, as describe() says it, and what it waits for.
   std::function<void(std::string_view text)> progress = {};
+  // Told when a phase begins, perhaps more than once.
+  std::function<void(SetupPhase phase)> enter = {};
   // Path of gantry for the unit and the hooks; "" leaves both out, as in a pod.
   std::string program;
   unsigned jobs = 1;  // of make

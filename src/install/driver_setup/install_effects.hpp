@@ -25,7 +25,8 @@ struct CommandWord {
 
 enum class ProgramPlace : std::uint8_t {
   Machine,  // a program of the machine: ldconfig, systemctl, apt-get, nvidia-smi
-  Tools     // sh, make, gcc: the machine's if it has all that are needed, else those of our image
+  Tools,    // sh, make, gcc: the machine's if it has all that are needed, else those of our image
+  Image     // those of our image
 };
 
 struct ProgramCall {

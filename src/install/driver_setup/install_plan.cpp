@@ -30,6 +30,7 @@ constexpr std::array kStepNames{std::pair{StepKind::Unpack, "unpack"},
                                 std::pair{StepKind::PlaceLicence, "place-licence"},
                                 std::pair{StepKind::StartServices, "start-services"},
                                 std::pair{StepKind::UpdateLoaderCache, "update-loader-cache"},
+                                std::pair{StepKind::WriteGoogleCache, "write-google-cache"},
                                 std::pair{StepKind::Verify, "verify"},
                                 std::pair{StepKind::KeepAtBoot, "keep-at-boot"},
                                 std::pair{StepKind::Record, "record"},
@@ -101,6 +102,15 @@ void add_own_files(const PlanInput& input, const InstallPlan& plan,
                    .subject = plan.kernel});
 }
 
+// An upgrade by another name keeps the file of the first installation true.
+bool has_google_cache(const PlanInput& input) {
+  if (input.request.as_google) return true;
+  if (!input.installed) return false;
+  const auto& created = input.installed->created;
+  const auto path = Layout(input.installed->directory).google_cache();
+  return std::find(created.begin(), created.end(), path) != created.end();
+}
+
 std::vector<InstallStep> steps_for(const PlanInput& input, const InstallPlan& plan) {
   using enum StepKind;
   const auto source = input.request.source;
@@ -122,6 +132,7 @@ std::vector<InstallStep> steps_for(const PlanInput& input, const InstallPlan& pl
     add(steps, {PlaceLicence});
   if (loads && source != Source::NvidiaContainer) add(steps, {StartServices});
   if (own) add(steps, {UpdateLoaderCache});
+  if (own && loads && has_google_cache(input)) add(steps, {WriteGoogleCache});
   if (loads) add(steps, {Verify});
   if (own && input.keep_at_boot) add(steps, {KeepAtBoot});
   add(steps, {Record});
@@ -190,6 +201,8 @@ std::string describe(const InstallStep& step, const InstallRecord& target) {
     case StepKind::PlaceLicence: return "place the licence configuration";
     case StepKind::StartServices: return "start the driver's services";
     case StepKind::UpdateLoaderCache: return "update the cache of the loader (ldconfig)";
+    case StepKind::WriteGoogleCache:
+      return fmt::format("write {}", Layout(target.directory).google_cache());
     case StepKind::Verify: return fmt::format("verify {}", driver);
     case StepKind::KeepAtBoot: return "load the driver at boot, build it for new kernels";
     case StepKind::Record: return "record what is installed";

@@ -33,6 +33,7 @@ enum class StepKind : std::uint8_t {
   PlaceLicence,
   StartServices,
   UpdateLoaderCache,
+  WriteGoogleCache,  // for who reads what Google's installer leaves
   Verify,
   KeepAtBoot,  // the unit that loads the driver, the hooks that build it for new kernels
   Record,

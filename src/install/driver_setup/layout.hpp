@@ -48,6 +48,8 @@ class Layout {
   std::string modules(std::string_view name, std::string_view kernel) const;
   std::string current() const { return directory_ + "/current"; }
   std::string shown(std::string_view part) const;  // DIR/lib64
+  // Google's note of the kernel and the driver that its directory is for.
+  std::string google_cache() const { return shown(".cache"); }
   std::string bin() const { return shown("bin"); }
   std::string lib64() const { return shown("lib64"); }
   std::string firmware() const { return shown("firmware"); }

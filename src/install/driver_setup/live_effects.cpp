@@ -101,7 +101,7 @@ class LiveEffects final : public HostFiles {
 
   Result<std::string> run(const ProgramCall& call) override {
     const auto place =
-        call.place == ProgramPlace::Tools ? place_of_tools(host(), call) : ToolPlace::Machine;
+        call.place == ProgramPlace::Machine ? ToolPlace::Machine : place_of_tools(host(), call);
     auto argv = words_for(host(), call, place);
     if (place == ToolPlace::Machine && !host().is_live())
       argv.insert(argv.begin(), {"chroot", host().root()});
@@ -161,7 +161,8 @@ std::string to_text(const ProgramCall& call) {
 ToolPlace place_of_tools(const sys::Host& host, const ProgramCall& call) {
   const bool all = std::all_of(call.needs.begin(), call.needs.end(),
                                [&](const std::string& name) { return has_program(host, name); });
-  return host.is_live() || all ? ToolPlace::Machine : ToolPlace::Here;
+  const bool here = call.place == ProgramPlace::Image || !all;
+  return host.is_live() || !here ? ToolPlace::Machine : ToolPlace::Here;
 }
 
 std::vector<std::string> words_for(const sys::Host& host, const ProgramCall& call,

@@ -22,7 +22,7 @@ struct LiveOptions {
 // must outlive the result.
 Result<std::unique_ptr<InstallEffects>> live_effects(const sys::Host& host, LiveOptions options);
 
-// Where a program of ProgramPlace::Tools runs.
+// Where a program of ProgramPlace::Tools or Image runs.
 enum class ToolPlace : std::uint8_t {
   Machine,  // it has all that the call needs
   Here      // our own image, with the machine's files below the root

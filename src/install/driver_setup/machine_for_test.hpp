@@ -84,6 +84,7 @@ class SetupMachine {
   // What facts would say; changed by tests before they install.
   std::function<void(preflight::MachineFacts&)> adjust_facts;
   std::map<std::string, std::string> server;  // archives by URL
+  std::string smi_table;                      // what nvidia-smi prints; "": one line
   bool smi_fails = false;
   bool processes_obey = true;  // they end at SIGTERM
   int reads_of_facts = 0;

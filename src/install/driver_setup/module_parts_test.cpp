@@ -3,6 +3,7 @@
 #include "install/driver_setup/boot_files.hpp"
 #include "install/driver_setup/build_modules.hpp"
 #include "install/driver_setup/device_nodes.hpp"
+#include "install/driver_setup/live_effects.hpp"
 #include "install/driver_setup/machine_for_test.hpp"
 #include "install/driver_setup/module_options.hpp"
 #include "install/driver_setup/verify.hpp"
@@ -44,14 +45,14 @@ TEST(ModuleOptions, AFileInEtcHidesTheDistributions) {
 }
 
 TEST(MakeCommand, BuildsOutsideOfTheHeaders) {
-  const ModuleBuild build{.kernel = "6.1.0-21-amd64",
-                          .source = "/source",
-                          .directory = "/staging/build",
-                          .destination = "/drivers",
-                          .headers = {.directory = "/usr/src/linux-headers-6.1.0-21-amd64",
-                                      .source = "/usr/src/linux-headers-6.1.0-21-common"},
-                          .compiler = "gcc-12",
-                          .jobs = 4};
+  ModuleBuild build{.kernel = "6.1.0-21-amd64",
+                    .source = "/source",
+                    .directory = "/staging/build",
+                    .destination = "/drivers",
+                    .headers = {.directory = "/usr/src/linux-headers-6.1.0-21-amd64",
+                                .source = "/usr/src/linux-headers-6.1.0-21-common"},
+                    .compiler = "gcc-12",
+                    .jobs = 4};
   const auto call = make_command(build);
   EXPECT_EQ(to_text(call),
             "make -C /staging/build -j4 KERNEL_UNAME=6.1.0-21-amd64 "
@@ -59,6 +60,18 @@ TEST(MakeCommand, BuildsOutsideOfTheHeaders) {
             "SYSOUT=/usr/src/linux-headers-6.1.0-21-amd64 "
             "'NV_EXCLUDE_KERNEL_MODULES=nvidia-drm nvidia-peermem' CC=gcc-12 modules");
   EXPECT_THAT(call.needs, ElementsAre("make", "gcc-12", "ld"));
+  EXPECT_EQ(call.place, ProgramPlace::Tools);
+  build.headers.in_image = true;
+  const auto in_image = make_command(build);
+  EXPECT_EQ(to_text(in_image), to_text(call));
+  EXPECT_EQ(in_image.place, ProgramPlace::Image);
+  test::Tree machine;
+  machine.file("usr/bin/make").file("usr/bin/gcc-12").file("usr/bin/ld");
+  EXPECT_EQ(place_of_tools(machine.host(), call), ToolPlace::Machine);
+  EXPECT_EQ(place_of_tools(machine.host(), in_image), ToolPlace::Here);
+  const auto words = words_for(machine.host(), in_image, ToolPlace::Here);
+  EXPECT_EQ(words[2], machine.host().outside("/staging/build"));
+  EXPECT_EQ(words[5], "SYSSRC=/usr/src/linux-headers-6.1.0-21-common");
 }
 
 TEST(ChooseCompiler, TakesTheKernelsOwnIfTheUsualOneIsAnother) {

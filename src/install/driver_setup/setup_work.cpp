@@ -81,7 +81,7 @@ Status remove_created(SetupWork& work, const std::vector<std::string>& paths) {
 Status move_aside(SetupWork& work, const std::string& path) {
   auto& moved = work.journal.target.moved_aside;
   const auto info = work.host.link_info(path);
-  if (!info.ok() || info->kind != sys::FileKind::Directory) return {};
+  if (!info.ok() || info->kind == sys::FileKind::Symlink) return {};
   const auto aside = path + std::string(kAsideEnd);
   if (work.host.link_info(aside).ok())
     return Error(Errc::Exists, fmt::format("{} exists", work.host.outside(aside)));
@@ -150,6 +150,7 @@ Status execute(SetupWork& work, const InstallStep& step) {
     case StepKind::PlaceLicence: return place_licence(work);
     case StepKind::StartServices: return start_services(work);
     case StepKind::UpdateLoaderCache: return update_loader_cache(work);
+    case StepKind::WriteGoogleCache: return write_google_cache(work);
     case StepKind::Verify: return verify_target(work);
     case StepKind::KeepAtBoot: return keep_at_boot(work);
     case StepKind::Record: return record_target(work);
@@ -174,6 +175,7 @@ Status undo(SetupWork& work, const InstallStep& step) {
     case StepKind::PlaceLicence: return undo_licence(work);
     case StepKind::StartServices: return undo_start_services(work);
     case StepKind::UpdateLoaderCache: return undo_loader_cache(work);
+    case StepKind::WriteGoogleCache: return undo_google_cache(work);
     case StepKind::Record: return undo_record(work);
     case StepKind::Unpack:  // with the staging directory
     case StepKind::CheckIdle:

@@ -42,6 +42,9 @@ struct SetupWork {
   void progress(std::string_view text) const {
     if (options.progress) options.progress(text);
   }
+  void enter(SetupPhase phase) const {
+    if (options.enter) options.enter(phase);
+  }
   void note(std::string sentence) { notes.push_back(std::move(sentence)); }
   std::string staging() const;   // of this version
   std::string run_file() const;  // the archive on the machine
@@ -59,7 +62,7 @@ Status create_file(SetupWork& work, const std::string& path, std::string_view co
 Status create_link(SetupWork& work, const std::string& path, const std::string& target);
 // Removes paths, the last first. A directory with other files stays.
 Status remove_created(SetupWork& work, const std::vector<std::string>& paths);
-// Directories that the links in DIR take the place of, and back.
+// Directories that the links in DIR take the place of, and Google's cache file; and back.
 Status move_aside(SetupWork& work, const std::string& path);
 Status move_back(SetupWork& work, const std::vector<std::string>& paths);
 // Whether Google's installer filled the directory.
@@ -114,6 +117,8 @@ Status place_licence(SetupWork& work);
 Status undo_licence(SetupWork& work);
 Status update_loader_cache(SetupWork& work);
 Status undo_loader_cache(SetupWork& work);
+Status write_google_cache(SetupWork& work);
+Status undo_google_cache(SetupWork& work);
 Status verify_target(SetupWork& work);
 Status keep_at_boot(SetupWork& work);
 Status record_target(SetupWork& work);

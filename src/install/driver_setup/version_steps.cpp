@@ -88,6 +88,14 @@ kernel_module::ModuleTrust trust_of(const SetupWork& work) {
   return work.facts == nullptr ? kernel_module::read_module_trust(work.host) : work.facts->trust;
 }
 
+// The preflight may have found them in our image, as Google's installer has them.
+Result<kernel_module::KernelBuildDir> headers_for(const SetupWork& work,
+                                                  const std::string& kernel) {
+  const bool known = work.facts != nullptr && work.facts->build_release == kernel;
+  if (known && work.facts->headers && work.facts->headers->in_image) return *work.facts->headers;
+  return kernel_module::find_kernel_headers(work.host, kernel);
+}
+
 // Notes that the modules are of this work, so that the way back removes them.
 Status begin_modules(SetupWork& work, const std::string& kernel) {
   const auto directory = work.layout.modules(work.target().name, kernel);
@@ -147,7 +155,7 @@ Status undo_place_version(SetupWork& work) {
 
 Status build_for(SetupWork& work, const std::string& kernel) {
   if (has_modules(work, kernel)) return {};
-  GANTRY_TRY(auto headers, kernel_module::find_kernel_headers(work.host, kernel));
+  GANTRY_TRY(auto headers, headers_for(work, kernel));
   GANTRY_CHECK(begin_modules(work, kernel));
   ModuleBuild build{.kernel = kernel,
                     .source = work.layout.source(work.target().name),

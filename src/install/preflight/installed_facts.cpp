@@ -36,6 +36,7 @@ bool is_driver_package(std::string_view name) {
 bool is_in_system(const driver::DriverRoot& root) {
   return root.found() && root.root == "/" && !root.is_chroot &&
          !root.library_directory.starts_with("/usr/local/nvidia") &&
+         !root.library_directory.starts_with("/var/lib/nvidia") &&
          !root.library_directory.starts_with("/home/");
 }
 
@@ -68,10 +69,11 @@ class InstalledReader {
   // Directories that hold a whole driver.
   void read_directories() {
     if (host_.exists(std::string(kWorkDirectory) + "/installed.json")) add(InstalledKind::Gantry);
-    const bool ours = facts_.find_installed(InstalledKind::Gantry) != nullptr;
-    for (const auto* directory : {"/usr/local/nvidia", "/home/kubernetes/bin/nvidia"}) {
+    for (const auto* directory :
+         {"/usr/local/nvidia", "/var/lib/nvidia", "/home/kubernetes/bin/nvidia"}) {
       const auto cache = host_.read(fmt::format("{}/.cache", directory), kSmallFile);
-      if (!cache.ok() || (ours && directory == kDefaultDirectory)) continue;
+      // Gantry writes this file, too, beside a link of its own.
+      if (!cache.ok() || host_.link_info(fmt::format("{}/current", directory)).ok()) continue;
       const auto version = version_in_google_cache(*cache);
       if (version.empty()) continue;
       add(InstalledKind::Google, directory).version = version;

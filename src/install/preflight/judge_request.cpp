@@ -22,8 +22,10 @@ void judge_version(Judgement& j) {
     if (may_be_open) return;
     j.block("version-missing",
             {.sentence = "no driver version was given",
-             .remedy = "gantry driver install --version 580.159.04, or the path of an archive with "
-                       "the name that NVIDIA gave it"});
+             .remedy = j.request.as_google
+                           ? "set NVIDIA_DRIVER_VERSION, such as 580.159.04"
+                           : "gantry driver install --version 580.159.04, or the path of an "
+                             "archive with the name that NVIDIA gave it"});
     return;
   }
   if (!j.version) {
@@ -97,12 +99,17 @@ void judge_digest(Judgement& j) {
   const bool archive = request.source == Source::Run || request.source == Source::Grid;
   if (!archive || !request.run_file.empty() || request.trust_download_without_digest) return;
   if (is_placed(j.facts, version_of(request))) return;  // nothing is downloaded
+  const auto* remedy =
+      request.as_google
+          ? "set NVIDIA_DRIVER_SHA256 to its sha256 from a source that you trust, or accept the "
+            "risk with NVIDIA_DRIVER_TRUST_DOWNLOAD_WITHOUT_DIGEST=true"
+          : "give --sha256, or accept the risk with --trust-download-without-digest";
   j.block(
       "download-without-digest",
       {.sentence = "the archive would be downloaded without a digest to compare it with",
        .cause = "The kernel module runs with all rights, and a digest from the same server would "
                 "prove nothing.",
-       .remedy = "give --sha256, or accept the risk with --trust-download-without-digest"});
+       .remedy = remedy});
 }
 
 void judge_signing(Judgement& j) {

@@ -150,6 +150,16 @@ TEST(Judge, SaysOfACompilerInAPodThatTheImageLacksIt) {
   EXPECT_THAT(find(findings, "make-missing")->remedy, HasSubstr("add make to the image"));
 }
 
+TEST(Judge, HeadersInTheImageWillDo) {
+  TestHost host;
+  TestHost image;
+  host.remove(fmt::format("/lib/modules/{}/build", kTestKernel));
+  host.remove(fmt::format("/usr/src/linux-headers-{}", kTestKernel));
+  ASSERT_NE(find(host.judge(), "headers-missing"), nullptr);
+  host.sources.toolchain_root = image.tree().root();
+  EXPECT_EQ(find(host.judge(), "headers-missing"), nullptr);
+}
+
 TEST(Judge, RemediesForAnotherMachineSaySo) {
   TestHost host;
   host.remove("/usr/bin/make");

@@ -13,13 +13,26 @@
 namespace gantry::preflight {
 namespace {
 
-void read_headers(const sys::Host& host, MachineFacts& facts) {
+// Google's installer has the headers in its image, those of the machine are better.
+std::optional<kernel_module::KernelBuildDir> headers_of_image(const FactSources& sources,
+                                                              std::string_view release) {
+  if (sources.toolchain_root.empty()) return std::nullopt;
+  const auto image = sys::Host::at(sources.toolchain_root);
+  if (!image.ok()) return std::nullopt;
+  auto headers = kernel_module::find_kernel_headers(*image, release);
+  if (!headers.ok()) return std::nullopt;
+  headers->in_image = true;
+  return *std::move(headers);
+}
+
+void read_headers(const sys::Host& host, const FactSources& sources, MachineFacts& facts) {
   auto headers = kernel_module::find_kernel_headers(host, facts.build_release);
   if (headers.ok()) {
     facts.headers = *std::move(headers);
     return;
   }
-  facts.headers_error = headers.error();
+  facts.headers = headers_of_image(sources, facts.build_release);
+  if (!facts.headers) facts.headers_error = headers.error();
 }
 
 void read_modules(const sys::Host& host, MachineFacts& facts) {
@@ -133,7 +146,7 @@ void read_kernel(const sys::Host& host, const FactSources& sources, MachineFacts
     facts.notes.push_back(kernel.error().text());
   }
   facts.build_release = sources.kernel.empty() ? facts.kernel.release : sources.kernel;
-  if (!facts.build_release.empty()) read_headers(host, facts);
+  if (!facts.build_release.empty()) read_headers(host, sources, facts);
   facts.trust = kernel_module::read_module_trust(host);
   read_modules(host, facts);
   read_newer_kernels(host, facts);

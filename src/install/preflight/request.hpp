@@ -53,6 +53,10 @@ struct DriverRequest {
   std::string gridd_conf;    // Grid: licence configuration to place
   std::string client_token;  // Grid: token to place
 
+  // As nvidia-driver-installer, Google's name: with its cache file in the directory, and with its
+  // variables in place of options where a remedy names one.
+  bool as_google = false;
+
   std::vector<std::string> ignore;  // codes of findings that shall warn instead of block
 
   // Returns true if the modules are compiled on this machine.
