@@ -82,7 +82,7 @@ bool GpuDaemonSets::explain_refusal(Step& step) const {
   if (refused == sets_.end()) return false;
   step.cause += fmt::format(": DaemonSet {}/{} lacks pods, because {}", refused->name_space,
                             refused->name, describe(*refused->refusal));
-  step.remedy = remedy_for(*refused->refusal);
+  step.remedy = remedy_for_refusal(*refused->refusal);
   return true;
 }
 

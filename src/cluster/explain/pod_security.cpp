@@ -38,7 +38,7 @@ void add_container_violations(std::vector<std::string>& found, json::Value conta
   }
 }
 
-std::string label_command(std::string_view name_space) {
+std::string privileged_label(std::string_view name_space) {
   return fmt::format("kubectl label namespace {} {}=privileged --overwrite",
                      is_plain_word(name_space) ? name_space : "NAME", kEnforceLabel);
 }
@@ -105,7 +105,7 @@ std::optional<Step> pod_security_step(json::Value pod, std::string_view name_spa
                 : fmt::format("if {} enforces the pod security level baseline or restricted, the "
                               "API server refuses this pod",
                               namespace_words(name_space)),
-      .remedy = label_command(name_space)};
+      .remedy = privileged_label(name_space)};
 }
 
 std::optional<PodRefusal> pod_refusal(json::Value event) {
@@ -129,12 +129,12 @@ std::string describe(const PodRefusal& refusal) {
                      namespace_words(refusal.name_space), refusal.level, refusal.rules);
 }
 
-std::string remedy_for(const PodRefusal& refusal) {
+std::string remedy_for_refusal(const PodRefusal& refusal) {
   if (!needs_privileged_level(refusal))
     return "write into the pod's spec: securityContext: {runAsNonRoot: true, seccompProfile: "
            "{type: RuntimeDefault}}, and into each container: securityContext: "
            "{allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}";
-  return label_command(refusal.name_space) + restart_command(refusal);
+  return privileged_label(refusal.name_space) + restart_command(refusal);
 }
 
 std::optional<Step> refused_pod_step(json::Value events, std::string_view name) {
@@ -150,7 +150,7 @@ std::optional<Step> refused_pod_step(json::Value events, std::string_view name) 
       .verdict = StepStatus::Failed,
       .read = fmt::format("{} {}/{}: FailedCreate", last->kind, last->name_space, last->name),
       .cause = describe(*last),
-      .remedy = remedy_for(*last)};
+      .remedy = remedy_for_refusal(*last)};
 }
 
 }  // namespace gantry::explain

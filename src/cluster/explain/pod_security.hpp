@@ -35,7 +35,7 @@ std::optional<PodRefusal> pod_refusal(json::Value event);
 
 // "namespace gpu enforces the pod security level baseline, which forbids: ..."
 std::string describe(const PodRefusal& refusal);
-std::string remedy_for(const PodRefusal& refusal);
+std::string remedy_for_refusal(const PodRefusal& refusal);
 
 // For the name of a pod that does not exist, or of its controller: the refusal among the events of
 // the namespace.
