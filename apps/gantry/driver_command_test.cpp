@@ -31,6 +31,24 @@ TEST(DriverPreflight, NamesWhatIsInTheWay) {
   EXPECT_THAT(run.out, HasSubstr("H200"));
 }
 
+TEST(DriverPreflight, ListsWhatItCanFind) {
+  const auto table = run_cli({"gantry", "driver", "preflight", "--list"});
+  EXPECT_EQ(table.status, 0) << table.err;
+  EXPECT_THAT(table.out, AllOf(HasSubstr("WHAT HELPS"), HasSubstr("\nclock-behind")));
+  const auto json = run_cli({"gantry", "driver", "preflight", "--list", "--json"});
+  EXPECT_THAT(json.out, HasSubstr(R"("code": "clock-behind")"));
+  EXPECT_THAT(run_cli({"gantry", "driver", "preflight", "--list", "--markdown"}).out,
+              testing::StartsWith("| finding |"));
+}
+
+TEST(DriverPreflight, WithoutAVersionItPromisesNone) {
+  const Machine machine("h200");
+  EXPECT_THAT(driver(machine, {"preflight"}).out,
+              testing::StartsWith("a driver of any version on"));
+  EXPECT_THAT(driver(machine, {"preflight", "--source", "packages"}).out,
+              testing::StartsWith("the distribution's driver (packages) on"));
+}
+
 TEST(DriverInstallCommand, ADryRunShowsFindingsAndChangesNothing) {
   const Machine machine("h200");
   const auto run = driver(
@@ -38,6 +56,17 @@ TEST(DriverInstallCommand, ADryRunShowsFindingsAndChangesNothing) {
   EXPECT_THAT(run.out, AllOf(HasSubstr("would unpack the archive of 580.159.04"),
                              HasSubstr("would verify 580.159.04")));
   EXPECT_FALSE(machine.host().exists("/var/lib/gantry/driver-install"));
+}
+
+TEST(DriverInstallCommand, ADryRunWithPackagesShowsTheDistributionsCommands) {
+  const Machine machine("h200");
+  const auto run =
+      driver(machine, {"install", "--source", "packages", "--version", "580", "--dry-run"});
+  EXPECT_THAT(run.out, HasSubstr("would install the packages of 580\n"));
+  EXPECT_THAT(run.out, HasSubstr("with the commands\n# "));
+  EXPECT_THAT(run.out, HasSubstr(" apt-get update\n"));
+  EXPECT_THAT(driver(machine, {"install", "--source", "packages", "--dry-run"}).out,
+              HasSubstr("would install the packages of the distribution's choice\n"));
 }
 
 TEST(DriverInstallCommand, OnATreeOfFilesIsRefused) {

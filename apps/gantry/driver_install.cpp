@@ -31,6 +31,7 @@ void print_preview_json(const driver_setup::SetupPreview& preview, const Context
       for (const auto& step : preview.plan.steps)
         out.value(driver_setup::describe(step, preview.plan.target));
     });
+    out.member("packageCommands", preview.plan.package_commands);
     out.array("findings", preview.findings, [&](const preflight::Finding& finding) {
       out.object([&] {
         out.member("code", finding.code);
@@ -58,6 +59,9 @@ void print_preview(const driver_setup::SetupPreview& preview, const Context& con
   }
   for (const auto& step : preview.plan.steps)
     print_fitting("would " + driver_setup::describe(step, preview.plan.target), context);
+  if (!preview.plan.package_commands.empty())
+    fmt::print(context.out, "with the commands\n{}",
+               printable_lines(preview.plan.package_commands));
   for (const auto& note : preview.plan.notes) print_note(printable(note), context);
 }
 

@@ -60,7 +60,8 @@ class SeedLists(unittest.TestCase):
     def test_a_command_that_is_no_longer_run_is_noticed(self) -> None:
         for seed, command in self.commands:
             fewer = copy.deepcopy(self.pages)
-            steps = [step for page in fewer if seed_lists.seed_of(page) == seed for step in page.steps
+            steps = [step for page in fewer if seed_lists.seed_of(page) == seed
+                     for step in page.steps + [step for block in page.lanes for step in block.steps]
                      if command in [seed_lists.as_typed(one) for one in step.commands()]]
             for step in steps:
                 step.script = ""
@@ -80,6 +81,14 @@ class SeedLists(unittest.TestCase):
             if page.host:
                 self.assertIn(f"docs/walkthroughs/{page.path.name}", checks)
 
+    def test_every_lane_block_has_a_test_that_runs_it(self) -> None:
+        for page in self.pages:
+            for block in page.lanes:
+                found = seed_lists.runners(block.name)
+                self.assertEqual(len(found), 1, f"{page.path.name}: lane {block.name}")
+                missing = [command for command in block.commands() if not seed_lists.lane_runs(found[0].read_text(), page, command)]
+                self.assertEqual(missing, [], f"{page.path.name}: lane {block.name}")
+
     def test_links_lead_to_headings(self) -> None:
         for page in (README, *(page.path for page in self.pages)):
             for link in LINK.findall(re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)):
@@ -95,6 +104,12 @@ class SeedLists(unittest.TestCase):
 
 
 class Reading(unittest.TestCase):
+    def test_a_lane_has_a_command_or_reads_the_page(self) -> None:
+        page = seed_lists.pages()[0]
+        lane = f'TEXT = """RUN  a && \\\\\n    b\n"""\nrun("docker build .")\n'
+        self.assertEqual([seed_lists.lane_runs(lane, page, command) for command in ("RUN a && b", "docker build .", "docker pull x")], [True, True, False])
+        self.assertTrue(seed_lists.lane_runs(f"PAGE = {page.path.name!r}", page, "docker pull x"))
+
     def test_anchors_are_those_of_github(self) -> None:
         for heading, anchor in (("NUMA node -1", "numa-node--1"), ("daemon.json, word for word", "daemonjson-word-for-word"),
                                 ('user = "root:video"', "user--rootvideo"), ("`docker run --gpus all`", "docker-run---gpus-all")):

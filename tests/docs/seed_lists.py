@@ -118,7 +118,7 @@ def uncovered(read: list[Page], wanted: list[tuple[str, str]]) -> list[str]:
     """Commands that are neither run nor listed with a reason, or both, or listed twice; and entries that are no command of the notes."""
     wrong, run, listed = [], collections.defaultdict(set), collections.defaultdict(list)
     for page in read:
-        run[seed_of(page)].update(as_typed(command) for command in page.run())
+        run[seed_of(page)].update(as_typed(command) for command in page.run() + page.run_by_lanes())
         listed[seed_of(page)] += [one for entry in page.not_run for one in entry.commands]
     for seed, command in wanted:
         times = sum(lists(one, command) for one in listed[seed])
@@ -128,6 +128,17 @@ def uncovered(read: list[Page], wanted: list[tuple[str, str]]) -> list[str]:
         wrong += [f"{seed} lists what is not in seed_commands.txt: {one}" for one in ones
                   if not any(seed == other and lists(one, command) for other, command in wanted)]
     return wrong
+
+
+def runners(name: str) -> list[pathlib.Path]:
+    """The tests that a block `lane NAME` can mean."""
+    tests = FOLDER.parents[1] / "tests"
+    return [*tests.glob(f"e2e/**/{name}_lane"), *tests.glob(f"vm/checks/{name}.sh")]
+
+
+def lane_runs(lane: str, page: Page, command: str) -> bool:
+    """Whether the source of a lane reads the page, or has this command of it, maybe on several lines."""
+    return page.path.name in lane or " ".join(command.split()) in " ".join(re.sub(r"\\+\n", " ", lane).split())
 
 
 def not_run(read: list[Page]) -> str:

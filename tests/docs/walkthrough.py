@@ -52,6 +52,16 @@ class NotRun:
 
 
 @dataclasses.dataclass
+class LaneBlock:
+    """Commands that another test runs, and compares with what follows them; or, with a file name behind NAME, lines of a file that it uses."""
+    name: str  # of the test: tests/e2e/NAME_lane or tests/vm/checks/NAME.sh
+    steps: list[Step]
+
+    def commands(self) -> list[str]:
+        return [command for step in self.steps for command in step.commands()]
+
+
+@dataclasses.dataclass
 class Page:
     path: pathlib.Path
     steps: list[Step]
@@ -60,6 +70,7 @@ class Page:
     cluster: str = ""  # the machine below the cluster that the page is about; "": it is about machines alone
     host: str = ""  # the description of the virtual machine host that the page is about
     scheduler: str = ""  # the configuration of its kube-scheduler; "": none
+    lanes: list[LaneBlock] = dataclasses.field(default_factory=list)
 
     def count(self) -> Count:
         return Count(sum(len(s.commands()) for s in self.steps), sum(s.expected is not None for s in self.steps),
@@ -68,6 +79,9 @@ class Page:
     def run(self) -> list[str]:
         """Every command that walking.walk runs."""
         return [command for step in self.steps for command in step.commands()]
+
+    def run_by_lanes(self) -> list[str]:
+        return [command for block in self.lanes for command in block.commands()]
 
 
 def commands_of(script: str) -> list[str]:
@@ -96,8 +110,24 @@ def matches(expected: str, actual: str) -> bool:
     return re.fullmatch(pattern, "".join(line + "\n" for line in plain(actual))) is not None
 
 
+def lane_steps(first_line: int, text: list[str]) -> list[Step]:
+    """Each command follows `$ `; a line that begins with `> ` continues it. What it prints follows; `...` is anything, as in other blocks."""
+    steps: list[Step] = []
+    for number, line in enumerate(text, first_line):
+        if line.startswith("$ "):
+            steps.append(Step(number, script=line[2:] + "\n", expected=""))
+        elif line.startswith("> ") and steps and not steps[-1].expected:
+            steps[-1].script += line[2:] + "\n"
+        elif steps:
+            steps[-1].expected += line + "\n"
+    return steps
+
+
 class Reader:
-    def __init__(self, path: pathlib.Path) -> None:
+    """`strict`: a walk-through, which has a count and only the kinds of blocks below. Other pages are read for those."""
+
+    def __init__(self, path: pathlib.Path, strict: bool = True) -> None:
+        self.strict, self.lanes = strict, []
         self.path, self.lines, self.at = path, path.read_text().splitlines(), 0
         self.steps: list[Step] = []
         self.not_run: list[NotRun] = []
@@ -114,11 +144,11 @@ class Reader:
                 self.block(line[3:].strip())
             else:
                 self.sentence(line)
-        if self.said is None:
+        if self.said is None and self.strict:
             raise self.error("the line `Count: N commands run, M compared, K listed with a reason.` is missing")
         if bool(self.cluster) + bool(self.host) + any(step.machine for step in self.steps) > 1:
             raise self.error("a page is about machines, about a cluster or about a virtual machine host")
-        return Page(self.path, self.steps, self.not_run, self.said, self.cluster, self.host, self.scheduler)
+        return Page(self.path, self.steps, self.not_run, self.said or Count(), self.cluster, self.host, self.scheduler, self.lanes)
 
     def sentence(self, line: str) -> None:
         if line.startswith("#"):
@@ -155,9 +185,19 @@ class Reader:
             if not self.steps or not self.steps[-1].script or self.steps[-1].expected is not None:
                 raise self.error("output without a command")
             self.steps[-1].expected = body
-        elif kind not in ("seed", "text") and not kind.startswith("lane "):
-            raise self.error(f"a block of kind {kind!r}: there are seed, sh run, sh run fails, output, lane NAME and text")
+        elif kind.startswith("lane "):
+            name, _, file = kind.removeprefix("lane ").partition(" ")
+            self.lanes.append(LaneBlock(name, [Step(begin + 1, script=body)] if file else lane_steps(begin + 1, text)))
+        elif kind not in ("seed", "text") and self.strict:
+            raise self.error(f"a block of kind {kind!r}: there are seed, sh run, sh run fails, output, lane NAME [FILE] and text")
 
 
-def read_page(path: pathlib.Path) -> Page:
-    return Reader(path).read()
+def read_page(path: pathlib.Path, strict: bool = True) -> Page:
+    return Reader(path, strict).read()
+
+
+def lane_of(page: Page, name: str) -> Page:
+    """The commands of a page that the test NAME runs, as a page of their own."""
+    steps = [step for block in page.lanes if block.name == name for step in block.steps]
+    part = dataclasses.replace(page, steps=steps, not_run=[], lanes=[])
+    return dataclasses.replace(part, said=part.count())

@@ -5,7 +5,7 @@ import pathlib
 import tempfile
 import unittest
 
-from walkthrough import BadPage, Count, commands_of, matches, read_page
+from walkthrough import BadPage, Count, commands_of, lane_of, matches, read_page
 
 PAGE = """# A page
 Machine: `k80`
@@ -72,6 +72,31 @@ class Walkthrough(unittest.TestCase):
         self.assertEqual(page(PAGE).host, "")
         with self.assertRaises(BadPage):
             page(PAGE + "Host: `tests/vm/host.yaml`\n")
+
+    def test_a_block_of_a_lane_is_run_by_that_lane(self):
+        block = "```lane image\n$ docker build . \\\n> -t one\nbuilt\n...\n$ docker images\n```\n"
+        read = page(PAGE + block + block.replace("image\n", "other\n", 1))
+        self.assertEqual([one.name for one in read.lanes], ["image", "other"])
+        self.assertEqual(read.lanes[0].commands(), ["docker build . -t one", "docker images"])
+        self.assertEqual((read.run(), read.count()), (["nvidia-smi -L"], Count(1, 1, 3)))
+        part = lane_of(read, "image")
+        self.assertEqual([(step.script, step.expected) for step in part.steps],
+                         [("docker build . \\\n-t one\n", "built\n...\n"), ("docker images\n", "")])
+        self.assertEqual(part.said, part.count())
+
+    def test_a_block_of_a_lane_may_be_a_file(self):
+        block = "```lane image Dockerfile\nFROM x\nRUN a && \\\n    b\n```\n"
+        read = page(PAGE + block)
+        self.assertEqual((read.lanes[0].name, read.lanes[0].commands()), ("image", ["FROM x", "RUN a &&     b"]))
+
+    def test_other_pages_are_read_for_the_blocks_that_are_run(self):
+        with tempfile.TemporaryDirectory() as work:
+            path = pathlib.Path(work) / "page.md"
+            path.write_text("# A page\n\n```sh\nls\n```\n\n```sh run\nnvidia-smi -L\n```\n\n```output\nGPU 0: ...\n```\n\n```yaml\na: b\n```\n")
+            read = read_page(path, strict=False)
+            self.assertEqual((read.run(), read.steps[0].expected), (["nvidia-smi -L"], "GPU 0: ...\n"))
+            with self.assertRaises(BadPage):
+                read_page(path)
 
     def test_a_command_begins_a_line_and_has_its_continuations(self):
         self.assertEqual(commands_of("# a remark\none \\\n  --flag\ntwo | three\n"), ["one   --flag", "two | three"])

@@ -117,6 +117,13 @@ unload_driver() {
     [ ! -d /sys/module/$module ] || rmmod $module || return
   done
 }
+# make_bare: takes the host's own simulated driver away. The headers are where the package linux-headers puts them.
+make_bare() {
+  local release
+  release=$(uname -r)
+  rm -f "/lib/modules/$release/updates"/nvidia*.ko && ln -sfn "$parts/6.1/headers/linux-headers-$release" "/lib/modules/$release/build" &&
+    depmod -a && ldconfig && ! modprobe -n nvidia 2>/dev/null && [ ! -e /dev/nvidiactl ]
+}
 make_nodes() {
   local file minor
   for file in /proc/driver/nvidia/gpus/*/information; do
@@ -192,3 +199,12 @@ kernel_says() { dmesg | grep -qF -- "$1"; }
 
 # ask_qemu COMMAND [ID]: tests/vm/run sees this line and tells QEMU's monitor
 ask_qemu() { echo "gantry-request: $*"; }
+
+# walk_page PAGE: runs the page's commands and compares what they print; each is a check
+walk_page() {
+  "$here/walk" "$@" >/tmp/walked 2>&1
+  cat /tmp/walked
+  passed=$((passed + $(grep -c '^ok      ' /tmp/walked)))
+  failed=$((failed + $(grep -c '^FAILED  ' /tmp/walked)))
+  check "the page was walked to its end" grep -q '^ok .*its own count is right' /tmp/walked
+}

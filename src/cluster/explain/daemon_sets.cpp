@@ -28,6 +28,11 @@ std::string label_command(const std::string& node, const UnmetLabel& unmet) {
                      unmet.near_key == unmet.wanted_key ? " --overwrite" : "");
 }
 
+bool lacks_pods(json::Value status) {
+  return status["currentNumberScheduled"].i64().value_or(0) <
+         status["desiredNumberScheduled"].i64().value_or(0);
+}
+
 }  // namespace
 
 void GpuDaemonSets::add(json::Value daemon_sets) {
@@ -38,7 +43,8 @@ void GpuDaemonSets::add(json::Value daemon_sets) {
     if (!copy.ok()) continue;
     sets_.push_back({.name_space = set["metadata"]["namespace"].string_or_empty(),
                      .name = set["metadata"]["name"].string_or_empty(),
-                     .pod = *std::move(copy)});
+                     .pod = *std::move(copy),
+                     .lacks_pods = lacks_pods(set["status"])});
   }
 }
 
@@ -58,7 +64,30 @@ void GpuDaemonSets::compare(json::Value nodes) {
   }
 }
 
+// Events stay for an hour: that of a DaemonSet which has its pods is over.
+void GpuDaemonSets::add_refusals(json::Value events) {
+  for (const auto event : events["items"]) {
+    auto refusal = pod_refusal(event);
+    if (!refusal || refusal->kind != "DaemonSet") continue;
+    for (auto& set : sets_) {
+      if (set.lacks_pods && set.name == refusal->name && set.name_space == refusal->name_space)
+        set.refusal = refusal;
+    }
+  }
+}
+
+bool GpuDaemonSets::explain_refusal(Step& step) const {
+  const auto refused = std::find_if(sets_.begin(), sets_.end(),
+                                    [](const DaemonSet& set) { return set.refusal.has_value(); });
+  if (refused == sets_.end()) return false;
+  step.cause += fmt::format(": DaemonSet {}/{} lacks pods, because {}", refused->name_space,
+                            refused->name, describe(*refused->refusal));
+  step.remedy = remedy_for_refusal(*refused->refusal);
+  return true;
+}
+
 void GpuDaemonSets::explain(Step& step) const {
+  if (explain_refusal(step)) return;
   const DaemonSet* idle = nullptr;
   for (const auto& set : sets_) {
     if (set.has_node || nodes_ == 0) continue;

@@ -5,6 +5,7 @@
 #include "base/json/writer.hpp"
 #include "cluster/admission/admission.hpp"
 #include "cluster/explain/manifest_objects.hpp"
+#include "cluster/explain/pod_security.hpp"
 #include "cluster/explain/pod_steps.hpp"
 #include "cluster/explain/pod_templates.hpp"
 #include "cluster/podspec/request.hpp"
@@ -13,6 +14,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <optional>
 #include <utility>
 
 namespace gantry::explain {
@@ -26,10 +29,14 @@ constexpr std::array<std::string_view, 7> kBuiltInKinds{
 
 struct ManifestPod {
   std::string subject;
-  std::string kind;    // of the object
-  json::Value object;  // for limits outside the template; absent: the pod alone
+  std::string kind;        // of the object
+  json::Value object;      // for limits outside the template; absent: the pod alone
+  std::string name_space;  // "": kubectl decides
   json::Document pod;
 };
+
+// The pod security level of each Namespace that the manifest makes; "" if it enforces none.
+using SecurityLevels = std::map<std::string, std::string, std::less<>>;
 
 Step webhook_step(const admission::AdmissionResult& refused) {
   return {.id = "spec.webhook",
@@ -86,6 +93,7 @@ void add_pods(std::vector<ManifestPod>& pods, json::Value object, const std::str
     pods.push_back({.subject = fmt::format("{} {}{} of {}", kind, name, place, file),
                     .kind = kind,
                     .object = built_in ? object : json::Value(),
+                    .name_space = object["metadata"]["namespace"].string_or_empty(),
                     .pod = std::move(found.pod)});
   }
 }
@@ -94,7 +102,20 @@ bool asks_for_gpus(const ManifestPod& pod) {
   return !requested_devices(pod.pod.root()).empty();
 }
 
-Explanation explain_pod(const ManifestPod& pod, bool others_ask) {
+void add_levels(SecurityLevels& levels, json::Value object) {
+  for (const auto item : object["items"]) add_levels(levels, item);
+  if (object["kind"].string() != "Namespace") return;
+  const auto metadata = object["metadata"];
+  levels[metadata["name"].string_or_empty()] = metadata["labels"][kEnforceLabel].string_or_empty();
+}
+
+std::optional<Step> security_step(const ManifestPod& pod, const SecurityLevels& levels) {
+  const auto level = levels.find(pod.name_space);
+  return pod_security_step(pod.pod.root(), pod.name_space,
+                           level == levels.end() ? "" : level->second);
+}
+
+Explanation explain_pod(const ManifestPod& pod, bool others_ask, const SecurityLevels& levels) {
   const auto root = pod.pod.root();
   Explanation explanation{
       .subject = pod.subject,
@@ -102,6 +123,7 @@ Explanation explain_pod(const ManifestPod& pod, bool others_ask) {
           spec_steps(root, {.kind = pod.kind, .object = pod.object, .others_ask = others_ask})};
   if (explanation.first_failed() != nullptr) return explanation;  // the webhook says the same
   for (auto& step : webhook_steps(root)) explanation.steps.push_back(std::move(step));
+  if (auto step = security_step(pod, levels)) explanation.steps.push_back(*std::move(step));
   return explanation;
 }
 
@@ -110,7 +132,11 @@ Explanation explain_pod(const ManifestPod& pod, bool others_ask) {
 Result<std::vector<Explanation>> explain_manifest(std::string_view text, const std::string& file) {
   GANTRY_TRY(const auto objects, manifest_objects(text, file));
   std::vector<ManifestPod> pods;
-  for (const auto& object : objects) add_pods(pods, object.root(), file);
+  SecurityLevels levels;
+  for (const auto& object : objects) {
+    add_pods(pods, object.root(), file);
+    add_levels(levels, object.root());
+  }
   if (pods.size() > kMaxPods)
     return Error(Errc::Invalid, fmt::format("{} has more than {} pods", file, kMaxPods));
   if (pods.empty())
@@ -119,7 +145,7 @@ Result<std::vector<Explanation>> explain_manifest(std::string_view text, const s
   const auto asking = std::count_if(pods.begin(), pods.end(), asks_for_gpus);
   std::vector<Explanation> explanations;
   for (const auto& pod : pods)
-    explanations.push_back(explain_pod(pod, asking > (asks_for_gpus(pod) ? 1 : 0)));
+    explanations.push_back(explain_pod(pod, asking > (asks_for_gpus(pod) ? 1 : 0), levels));
   return explanations;
 }
 

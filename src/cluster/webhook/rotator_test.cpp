@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-constexpr std::int64_t kDay = 86'400;
+constexpr std::int64_t kDaySeconds = 86'400;
 constexpr const char* kSecret = "/api/v1/namespaces/kube-system/secrets/gantry-scheduler-tls";
 constexpr const char* kMutating =
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/gantry";
@@ -46,12 +46,13 @@ class RotatorTest : public testing::Test {
 
   ServingBundle look(std::int64_t day) {
     kube::Api api(access(), 60s);
-    auto served = rotate_once(api, options, start + day * kDay);
+    auto served = rotate_once(api, options, start + day * kDaySeconds);
     EXPECT_TRUE(served.ok()) << served.error().text();
     if (!served.ok()) return {};
     EXPECT_TRUE(served->configured.ok()) << served->configured.error().text();
     EXPECT_TRUE(
-        check_serving(served->serving, served->bundle, options.names, start + day * kDay).ok());
+        check_serving(served->serving, served->bundle, options.names, start + day * kDaySeconds)
+            .ok());
     return *std::move(served);
   }
 
@@ -108,7 +109,8 @@ TEST_F(RotatorTest, RenewsTheCertificateBeforeItsEndFromTheSameAuthority) {
   EXPECT_NE(second.serving, first.serving);
   EXPECT_EQ(second.bundle, first.bundle);
   // Who still serves the old one is trusted too.
-  EXPECT_TRUE(check_serving(first.serving, second.bundle, options.names, start + 250 * kDay).ok());
+  EXPECT_TRUE(
+      check_serving(first.serving, second.bundle, options.names, start + 250 * kDaySeconds).ok());
 }
 
 TEST_F(RotatorTest, ANewAuthorityIsTrustedByAllBeforeItSigns) {
@@ -118,15 +120,18 @@ TEST_F(RotatorTest, ANewAuthorityIsTrustedByAllBeforeItSigns) {
 
   const auto announced = look(2950);
   EXPECT_THAT(certificates_in(announced.bundle), SizeIs(2));
-  EXPECT_TRUE(check_serving(announced.serving, old.bundle, options.names, start + 2950 * kDay).ok())
+  EXPECT_TRUE(
+      check_serving(announced.serving, old.bundle, options.names, start + 2950 * kDaySeconds).ok())
       << "signed by the one that everybody knows";
   EXPECT_EQ(trusted(kValidating, 1), announced.bundle);
 
   const auto changed = look(2950);
   EXPECT_NE(changed.serving, announced.serving);
-  EXPECT_FALSE(check_serving(changed.serving, old.bundle, options.names, start + 2950 * kDay).ok());
+  EXPECT_FALSE(
+      check_serving(changed.serving, old.bundle, options.names, start + 2950 * kDaySeconds).ok());
   EXPECT_TRUE(
-      check_serving(announced.serving, changed.bundle, options.names, start + 2950 * kDay).ok())
+      check_serving(announced.serving, changed.bundle, options.names, start + 2950 * kDaySeconds)
+          .ok())
       << "a replica that has not changed yet";
   EXPECT_EQ(look(2951).serving, changed.serving);
   for (int day = 3100; day <= 3700; day += 200) look(day);
@@ -142,12 +147,12 @@ TEST_F(RotatorTest, ANewAuthorityWaitsForAConfigurationThatCannotBeWritten) {
   });
   kube::Api api(access(), 60s);
   for (int i = 0; i < 3; ++i) {
-    const auto served = rotate_once(api, options, start + 2950 * kDay);
+    const auto served = rotate_once(api, options, start + 2950 * kDaySeconds);
     ASSERT_TRUE(served.ok());
     EXPECT_FALSE(served->configured.ok());
-    EXPECT_TRUE(
-        check_serving(served->serving, trusted(kMutating, 0), options.names, start + 2950 * kDay)
-            .ok())
+    EXPECT_TRUE(check_serving(served->serving, trusted(kMutating, 0), options.names,
+                              start + 2950 * kDaySeconds)
+                    .ok())
         << "what is served is what callers trust";
   }
 }
@@ -172,8 +177,9 @@ TEST_F(RotatorTest, ANewNameIsANewCertificate) {
 }
 
 TEST_F(RotatorTest, AnotherOwnersSecretIsServedAndNeverWritten) {
-  const auto ca = make_ca("cert-manager", {start - kDay, start + 100 * kDay});
-  const auto own = make_serving_certificate(*ca, options.names, {start - kDay, start + 90 * kDay});
+  const auto ca = make_ca("cert-manager", {start - kDaySeconds, start + 100 * kDaySeconds});
+  const auto own =
+      make_serving_certificate(*ca, options.names, {start - kDaySeconds, start + 90 * kDaySeconds});
   const auto text =
       fmt::format(R"({{"data":{{"tls.crt":"{}","tls.key":"{}","ca.crt":"{}"}}}})",
                   to_base64(own->certificate), to_base64(own->key), to_base64(ca->certificate));
@@ -182,7 +188,7 @@ TEST_F(RotatorTest, AnotherOwnersSecretIsServedAndNeverWritten) {
   EXPECT_EQ(look(80).serving, *own);
   EXPECT_EQ(trusted(kMutating, 0), ca->certificate);
   kube::Api api(access(), 60s);
-  const auto over = rotate_once(api, options, start + 95 * kDay);
+  const auto over = rotate_once(api, options, start + 95 * kDaySeconds);
   ASSERT_FALSE(over.ok());
   EXPECT_THAT(over.error().text(), HasSubstr("Gantry cannot renew it"));
   EXPECT_EQ(server.get(kSecret), before);

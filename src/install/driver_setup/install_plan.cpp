@@ -222,6 +222,7 @@ Result<InstallPlan> make_plan(const PlanInput& input) {
   if (input.packages) {
     plan.target.removal = removal_of(*input.packages);
     plan.notes = input.packages->notes;
+    plan.package_commands = to_text(*input.packages);
   }
   plan.steps = steps_for(input, plan);
   for (const auto& newer : input.facts.newer_kernels) {

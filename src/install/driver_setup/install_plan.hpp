@@ -77,7 +77,8 @@ struct InstallPlan {
   InstallRecord target;  // what will be recorded
   std::vector<InstallStep> steps;
   std::vector<std::string> notes;
-  std::string kernel;  // the release that modules are for
+  std::string kernel;              // the release that modules are for
+  std::string package_commands{};  // of the distribution, as a person can paste them
   bool operator==(const InstallPlan&) const = default;
 };
 

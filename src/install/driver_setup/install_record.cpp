@@ -90,6 +90,7 @@ Status read_lists(const json::Value& value, InstallRecord& record) {
 }  // namespace
 
 std::string describe(const InstallRecord& record) {
+  if (record.version.empty()) return "the distribution's choice";
   if (!record.flavour) return record.version;
   return fmt::format("{} ({})", record.version, preflight::to_string(*record.flavour));
 }

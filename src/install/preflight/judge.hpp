@@ -36,9 +36,11 @@ struct KnownFinding {
   std::string_view code;
   Ignorable ignorable;  // DriverRequest::ignore turns a blocker into a warning
   std::string_view meaning;
+  std::string_view helps;  // in general; a finding has the command for the machine
 };
 std::span<const KnownFinding> known_findings();
 const KnownFinding* find_known_finding(std::string_view code);  // nullptr if there is none
+std::string known_findings_markdown();                          // the table of docs/driver.md
 
 // Blockers first. Each code at most once for each GPU, path or process that it is about.
 std::vector<Finding> judge(const MachineFacts& facts, const DriverRequest& request);

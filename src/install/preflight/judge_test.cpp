@@ -3,11 +3,15 @@
 
 #include "install/kernel_module/module_image_for_test.hpp"
 #include "install/preflight/host_for_test.hpp"
+#include "support/paths.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -42,6 +46,23 @@ TEST(Judge, EveryFindingThatCanBeGivenHasACase) {
   for (const auto& known : known_findings())
     EXPECT_TRUE(with_case.contains(known.code)) << known.code;
   EXPECT_EQ(with_case.size(), known_findings().size());
+}
+
+// `gantry driver preflight --list --markdown` prints the table; see the end of docs/driver.md.
+TEST(Documentation, HasTheCurrentTableOfFindings) {
+  std::ifstream file(test::source_dir() + "/docs/driver.md");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(text, HasSubstr("\n\n" + known_findings_markdown()))
+      << "run: tools/update_driver_table BUILD_DIRECTORY/bin/gantry";
+}
+
+TEST(Judge, EveryKnownFindingSaysWhatHelpsInACell) {
+  constexpr std::size_t kCell = 80;  // as tools/check_docs wants it
+  for (const auto& known : known_findings()) {
+    EXPECT_FALSE(known.helps.empty()) << known.code;
+    EXPECT_LE(std::max(known.meaning.size(), known.helps.size()), kCell) << known.code;
+    EXPECT_EQ(known.helps.find('|'), std::string_view::npos) << known.code;
+  }
 }
 
 TEST(Judge, PutsBlockersFirst) {

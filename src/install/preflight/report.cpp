@@ -27,8 +27,9 @@ std::string machine_line(const MachineFacts& facts) {
 
 std::string wanted(const DriverRequest& request) {
   const auto version = version_of(request);
-  return fmt::format("driver {} ({})", version.empty() ? "of the distribution's choice" : version,
-                     to_string(request.source));
+  if (!version.empty()) return fmt::format("driver {} ({})", version, to_string(request.source));
+  return request.source == Source::Packages ? "the distribution's driver (packages)"
+                                            : "a driver of any version";
 }
 
 std::ptrdiff_t count(std::span<const Finding> findings, Severity severity) {

@@ -4,6 +4,7 @@
 #include "cluster/explain/daemon_sets.hpp"
 #include "cluster/explain/node_rejection.hpp"
 #include "cluster/explain/pod_group.hpp"
+#include "cluster/explain/pod_security.hpp"
 #include "cluster/explain/pod_steps.hpp"
 #include "cluster/explain/share_steps.hpp"
 #include "cluster/podspec/request.hpp"
@@ -59,15 +60,37 @@ Status read_rooms(kube::Api& api, json::Value pod, const RequestedDevices& wante
   });
 }
 
-// No node offers what the pod asks for: is there a DaemonSet whose label no node has? An identity
-// that may not list DaemonSets gets the step as it is.
+constexpr std::string_view kRefusals = "events?limit=500&fieldSelector=reason%3DFailedCreate";
+
+// No node offers what the pod asks for: is there a DaemonSet whose label no node has, or whose pods
+// are refused? An identity that may not list them gets the step as it is.
 void explain_missing_plugin(kube::Api& api, Step& step) {
   explain::GpuDaemonSets sets;
   auto read =
       kube::each_page(api, "/apis/apps/v1/daemonsets", [&](json::Value page) { sets.add(page); });
   if (read.ok())
     read = kube::each_page(api, "/api/v1/nodes", [&](json::Value page) { sets.compare(page); });
-  if (read.ok()) sets.explain(step);
+  if (!read.ok()) return;
+  const auto events = api.get(fmt::format("/api/v1/{}", kRefusals));
+  if (events.ok()) sets.add_refusals(events->root());
+  sets.explain(step);
+}
+
+// The API server refused the pod, so that it does not exist: an event of its controller says why.
+// Events stay for an hour; if the namespace allows everything by now, it is not that.
+std::optional<Explanation> explain_refused(kube::Api& api, const std::string& name_space,
+                                           const std::string& name) {
+  const auto path = fmt::format("/api/v1/namespaces/{}", kube::percent_encode(name_space));
+  const auto found = api.get(path);
+  if (found.ok() &&
+      found->root()["metadata"]["labels"][explain::kEnforceLabel].string() == "privileged")
+    return std::nullopt;
+  const auto events = api.get(fmt::format("{}/{}", path, kRefusals));
+  if (!events.ok()) return std::nullopt;
+  auto step = explain::refused_pod_step(events->root(), name);
+  if (!step) return std::nullopt;
+  return Explanation{.subject = fmt::format("pod {}/{}", name_space, name),
+                     .steps = {*std::move(step)}};
 }
 
 // What the pod holds up, or which other pod of its Job it waits for.
@@ -276,8 +299,14 @@ void add_node(Explanation& explanation, kube::Api& api, const sys::Host& machine
 
 Result<Explanation> why_pod(kube::Api& api, const sys::Host& machine, const std::string& name_space,
                             const std::string& name, const WhyOptions& options) {
-  GANTRY_TRY(const auto document, api.get(kube::pod_path(name_space, name)));
-  const auto pod = document.root();
+  auto document = api.get(kube::pod_path(name_space, name));
+  if (!document.ok()) {
+    if (document.error().code() == Errc::NotFound) {
+      if (auto refused = explain_refused(api, name_space, name)) return *std::move(refused);
+    }
+    return std::move(document).error();
+  }
+  const auto pod = document->root();
   Explanation explanation{.subject = fmt::format("pod {}/{}", name_space, name),
                           .steps = explain::spec_steps(pod)};
   if (explanation.first_failed() != nullptr) return explanation;

@@ -42,13 +42,21 @@ class WhyPod : public testing::Test {
         "labels":{{"gpu/nvidia":"P630"}}}},"status":{{"capacity":{{{0}}},"allocatable":{{{0}}}}}}})",
                                                capacity));
   }
-  Explanation why(const std::string& name, const std::string& notebook = "") {
+  Result<Explanation> ask(const std::string& name, const std::string& notebook = "") {
     kube::ClientConfig access;
     access.server = *http::parse_url(server_.url());
     kube::Api api(access, std::chrono::seconds(20));
     WhyOptions options{.node = "elsewhere"};
     if (!notebook.empty()) options.notebook = *parse_jupyter_url(notebook);
-    auto explanation = why_pod(api, tree_.host(), "ml", name, options);
+    return why_pod(api, tree_.host(), "ml", name, options);
+  }
+  Errc error_of(const std::string& name) {
+    const auto explanation = ask(name);
+    EXPECT_FALSE(explanation.ok());
+    return explanation.ok() ? Errc::Internal : explanation.error().code();
+  }
+  Explanation why(const std::string& name, const std::string& notebook = "") {
+    auto explanation = ask(name, notebook);
     EXPECT_TRUE(explanation.ok()) << explanation.error().text();
     return explanation.ok() ? *std::move(explanation) : Explanation{};
   }
@@ -84,6 +92,32 @@ TEST_F(WhyPod, ADaemonSetWithoutANodeIsNamed) {
   EXPECT_THAT(why("waits").first_failed()->cause,
               HasSubstr("DaemonSet kube-system/plugin runs on no node, because no node has the "
                         "label that it asks for: gpu/nividia=P630; a has gpu/nvidia=P630"));
+}
+
+TEST_F(WhyPod, APodThatItsNamespaceRefusesIsExplainedAlthoughItDoesNotExist) {
+  const auto put_event = [&](const std::string& name) {
+    server_.put("/api/v1/namespaces/ml/events/" + name + ".1", fmt::format(R"({{"involvedObject":{{
+      "kind":"DaemonSet","namespace":"ml","name":"{}"}},"reason":"FailedCreate",
+      "message":"pods \"{}-x\" is forbidden: violates PodSecurity \"baseline:latest\": hostPath"}})",
+                                                                           name, name));
+  };
+  put_event("installer");
+  const auto refused = why("installer-x");
+  ASSERT_NE(refused.first_failed(), nullptr);
+  EXPECT_EQ(refused.first_failed()->id, "admission.pod-security");
+  EXPECT_THAT(refused.first_failed()->remedy, HasSubstr("kubectl label namespace ml pod-security"));
+  EXPECT_EQ(error_of("other"), Errc::NotFound);
+  server_.put("/api/v1/namespaces/ml", R"({"metadata":{"name":"ml","labels":{
+      "pod-security.kubernetes.io/enforce":"privileged"}}})");
+  EXPECT_EQ(error_of("installer-x"), Errc::NotFound);
+
+  put_node("");
+  put_pod("waits", "", 1);
+  put_event("plugin");
+  server_.put("/apis/apps/v1/namespaces/ml/daemonsets/plugin",
+              R"({"metadata":{"namespace":"ml","name":"plugin"},"spec":{"template":{"spec":{
+      "containers":[{"name":"nvidia-device-plugin"}]}}},"status":{"desiredNumberScheduled":1}})");
+  EXPECT_THAT(why("waits").first_failed()->cause, HasSubstr("DaemonSet ml/plugin lacks pods"));
 }
 
 TEST_F(WhyPod, ANotebookIsAskedLast) {

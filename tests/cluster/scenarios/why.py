@@ -19,6 +19,23 @@ spec:
     image: busybox
     resources: {limits: {nvidia.com/gpu: 500m}}
 """
+ENFORCE = "pod-security.kubernetes.io/enforce"
+INSTALLER = """apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: installer, namespace: guarded}
+spec:
+  selector: {matchLabels: {name: installer}}
+  template:
+    metadata: {labels: {name: installer}}
+    spec:
+      hostPID: true
+      containers:
+      - name: nvidia-driver-installer
+        image: busybox
+        imagePullPolicy: Never
+        command: [sleep, "1000"]
+        securityContext: {privileged: true}
+"""
 
 
 def run(lane: Lane, cluster) -> None:
@@ -34,6 +51,7 @@ class Why:
     def all(self) -> None:
         self.everything_right()
         self.spec()
+        self.pod_security()
         self.scheduling()
         self.sick()
         self.inside()
@@ -131,6 +149,30 @@ class Why:
             pods = [json.loads(line) for line in said.stdout.splitlines()]
             found = {(pod["broken"], pod["links"][0]["id"]) for pod in pods}
             self.lane.equal(f"deploy/{folder} is infrastructure", (said.returncode, found), (0, {(None, "spec.infrastructure")}))
+
+    def pod_security(self) -> None:
+        """A namespace refuses an installer's pods: before it is applied, afterwards, and no more once the label has helped."""
+        self.cluster.kubectl("create", "namespace", "guarded")
+        self.cluster.kubectl("label", "namespace", "guarded", f"{ENFORCE}=baseline")
+        manifest = self.cluster.place / "installer.yaml"
+        manifest.write_text(INSTALLER)
+        said, _, status = self.ask("manifest", str(manifest))
+        self.lane.equal("an installer's manifest: its namespace is to be looked at", (said["look"], status), ("admission.pod-security", 0))
+        self.cluster.kubectl("apply", "-f", manifest)
+        self.lane.check("a DaemonSet's pods are refused", self.until_said("violates PodSecurity", "-n", "guarded", "get", "events"), "no such event")
+        helps = f"kubectl label namespace guarded {ENFORCE}=privileged --overwrite"
+        self.broken("a DaemonSet whose pods are refused", "admission.pod-security", "privileged (container", helps, "pod", "guarded/installer")
+        self.cluster.kubectl(*helps.split()[1:])
+        self.cluster.kubectl("-n", "guarded", "rollout", "restart", "daemonset/installer")
+        self.lane.check("the label helps", self.until_said("pod/installer-", "-n", "guarded", "get", "pods", "-o", "name"), "no pod of the installer")
+        self.cluster.kubectl("delete", "namespace", "guarded", "--wait=false")
+
+    def until_said(self, text: str, *words: str) -> bool:
+        """Whether kubectl says it soon: controllers work a moment after we ask."""
+        deadline = time.monotonic() + 20
+        while not (found := text in self.cluster.kubectl(*words)) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        return found
 
     def scheduling(self) -> None:
         self.pod_broken("nine of eight", gpu_pod("nine", 9, HOLD), "scheduling", "no node has that many", "ask for fewer")

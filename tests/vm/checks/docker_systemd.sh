@@ -61,11 +61,7 @@ check "the images are loaded" docker_images
 check "sudo is there" write_sudo
 
 # The page's own commands, with what it shows: nothing to change, the half file and back, vector-add.
-"$here/walk" "$page" 'daemon\.json|runtime configure|cuda-vector-add' >/tmp/walked 2>&1
-cat /tmp/walked
-passed=$((passed + $(grep -c '^ok      ' /tmp/walked)))
-failed=$((failed + $(grep -c '^FAILED  ' /tmp/walked)))
-check "the page was walked to its end" grep -q '^ok .*its own count is right' /tmp/walked
+walk_page "$page" 'daemon\.json|runtime configure|cuda-vector-add'
 check_is "the file is the notes' again" "$(daemon_json)" "$(cat /etc/docker/daemon.json)"
 check_is "docker has its cgroup driver and runtime again" "systemd nvidia" "$(docker info --format '{{.CgroupDriver}} {{.DefaultRuntime}}')"
 # The page's table is that of another card and driver.
