@@ -32,6 +32,11 @@ class Hosts(unittest.TestCase):
         rows = dict(re.findall(r"(?m)^\| ([A-Z]) \| ([\d.]+)", (HERE / "README.md").read_text()))
         self.assertEqual(rows, {name: boots[0]["kernel"].removesuffix("-own-key") for name, boots in HOSTS.items()})
 
+    def test_a_run_says_what_it_leaves_out(self):
+        self.assertEqual(PROGRAM.left_out(list(HOSTS)), [])
+        left = PROGRAM.left_out([*set(HOSTS) - {"A", "J"}, "A:machine,faults"])
+        self.assertEqual(left, ["A:driver,vfio,vgpu,gantry_vfio", "J:eight_gpus"])
+
 
 if __name__ == "__main__":
     unittest.main()
