@@ -4,7 +4,7 @@
 #   make test       everything that needs no GPU, under ASan and UBSan
 #   make test-cluster   a real Kubernetes on a simulated machine (needs root and Go; the first build takes minutes)
 #   make test-vm    virtual machine hosts in QEMU: passthrough and vGPU on a real kernel (Debian 12; the first time takes minutes);
-#                   VM=A: only this host
+#                   VM=A: only this host; the last lines name what a run left out. All of it takes 15 minutes, .ci/run boots 4 minutes of it
 #   make soak       the same two with their long forms: hundreds of pods, a GPU bound and released 50 times; then a minute of each
 #                   fuzz target
 #   make lint       format, clang-tidy, layers, spelling, shell

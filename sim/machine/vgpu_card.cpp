@@ -25,6 +25,40 @@ const VgpuType* find_type(const VgpuCard& card, std::uint64_t id) {
   return nullptr;
 }
 
+// "2g.10gb" of "NVIDIA A100-2-10C", which is one GPU instance of MIG; "" for a time-sliced type.
+std::string instance_profile(const VgpuType& type) {
+  const auto words = split(type.name, '-');
+  if (words.size() != 3) return "";
+  const auto gigabytes = words[2].substr(0, words[2].find_first_not_of("0123456789"));
+  return fmt::format("{}g.{}gb", words[1], gigabytes);
+}
+
+// How many of the instances with this profile have no vGPU.
+std::uint32_t free_instances(const VgpuCard& card, const std::vector<LiveVgpu>& live,
+                             const std::string& profile) {
+  const auto all = std::count(card.instances.begin(), card.instances.end(), profile);
+  const auto used = std::count_if(live.begin(), live.end(), [&](const LiveVgpu& vgpu) {
+    const auto* type = find_type(card, vgpu.type);
+    return type != nullptr && instance_profile(*type) == profile;
+  });
+  return static_cast<std::uint32_t>(std::max<std::ptrdiff_t>(all - used, 0));
+}
+
+std::uint32_t free_places(const VgpuCard& card, const std::vector<LiveVgpu>& live,
+                          const VgpuType& type) {
+  if (const auto profile = instance_profile(type); !profile.empty())
+    return free_instances(card, live, profile);
+  if (!card.instances.empty()) return 0;
+  std::uint32_t left = card.memory_mib;
+  for (const auto& vgpu : live) {
+    const auto* other = find_type(card, vgpu.type);
+    if (other == nullptr) continue;
+    if (!card.mixed && other->memory_mib != type.memory_mib) return 0;
+    left -= std::min(left, other->memory_mib);
+  }
+  return left / type.memory_mib;
+}
+
 void write_mdev_types(TreeWriter& out, const VgpuCard& card, const std::vector<LiveVgpu>& live,
                       const model::PciAddress& parent, const std::string& directory) {
   for (const auto& type : card.types) {
@@ -64,6 +98,7 @@ std::string to_text(const std::vector<VgpuCard>& cards) {
                         card.memory_mib, card.mixed ? 1 : 0);
     for (const auto& type : card.types)
       text += fmt::format("type {} {} {}\n", type.id, type.memory_mib, type.name);
+    for (const auto& profile : card.instances) text += fmt::format("instance {}\n", profile);
   }
   return text;
 }
@@ -81,6 +116,8 @@ Result<std::vector<VgpuCard>> read_cards(const sys::Host& host) {
       card.memory_mib = static_cast<std::uint32_t>(parse_u64(words[4]).value_or(0) & 0xffffffU);
       card.mixed = words[5] == "1";
       cards.push_back(std::move(card));
+    } else if (words.size() == 2 && words[0] == "instance" && !cards.empty()) {
+      cards.back().instances.emplace_back(words[1]);
     } else if (words.size() >= 4 && words[0] == "type" && !cards.empty()) {
       const auto name = line.find(words[3], words[0].size() + words[1].size() + words[2].size());
       cards.back().types.push_back(
@@ -134,16 +171,11 @@ std::vector<LiveVgpu> live_vgpus(const sys::Host& host, const VgpuCard& card) {
 
 std::uint32_t vgpu_room(const VgpuCard& card, const std::vector<LiveVgpu>& live,
                         const model::PciAddress& parent, const VgpuType& type) {
-  std::uint32_t left = card.memory_mib;
-  for (const auto& vgpu : live) {
-    const auto* other = find_type(card, vgpu.type);
-    if (other == nullptr) continue;
-    if (!card.mixed && other->memory_mib != type.memory_mib) return 0;
-    if (card.vfs != 0 && vgpu.parent == parent) return 0;
-    left -= std::min(left, other->memory_mib);
-  }
-  const auto fit = left / type.memory_mib;
-  return card.vfs == 0 ? fit : std::min(fit, 1U);
+  const auto fit = free_places(card, live, type);
+  if (card.vfs == 0) return fit;
+  const bool taken = std::any_of(live.begin(), live.end(),
+                                 [&](const LiveVgpu& vgpu) { return vgpu.parent == parent; });
+  return taken ? 0 : std::min(fit, 1U);
 }
 
 void write_parent_files(TreeWriter& out, const sys::Host& host, const VgpuCard& card) {
@@ -163,11 +195,16 @@ void write_vgpu_hosts(TreeWriter& out, const Machine& m) {
   std::vector<VgpuCard> cards;
   for (const auto& gpu : m.gpus) {
     if (gpu.vgpu_types.empty() || gpu.pci.driver != "nvidia" || !driver_loaded(m)) continue;
-    cards.push_back({.address = gpu.pci.address,
-                     .framework = m.driver.vgpu_framework,
-                     .vfs = gpu.pci.vfs,
-                     .memory_mib = gpu.memory_total_mib,
-                     .types = gpu.vgpu_types});
+    VgpuCard card{.address = gpu.pci.address,
+                  .framework = m.driver.vgpu_framework,
+                  .vfs = gpu.pci.vfs,
+                  .memory_mib = gpu.memory_total_mib,
+                  .types = gpu.vgpu_types,
+                  .instances = {}};
+    if (gpu.mig_enabled) {
+      for (const auto& request : gpu.mig) card.instances.push_back(request.profile);
+    }
+    cards.push_back(std::move(card));
   }
   if (cards.empty() || m.driver.vgpu_framework.empty()) return;
   out.file(kVgpuHostPath, to_text(cards), 0644);

@@ -20,6 +20,7 @@ struct VgpuCard {
   std::uint32_t memory_mib = 0;
   bool mixed = false;  // different sizes are allowed
   std::vector<VgpuType> types;
+  std::vector<std::string> instances;  // of MIG, by profile: "1g.5gb"; as the machine was made
 };
 
 std::string to_text(const std::vector<VgpuCard>& cards);

@@ -4,6 +4,7 @@
 #include "sim/machine/tree.hpp"
 #include "support/tree.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -86,6 +87,24 @@ TEST_F(VgpuSysfs, SetsTheTypeOfAVirtualFunction) {
   EXPECT_EQ(write("/sys/bus/pci/devices/0000:3b:00.5/nvidia/current_vgpu_type", "1150"), 0);
   EXPECT_TRUE(reboot_vgpu_host(root_).ok());
   EXPECT_EQ(read(gpu_ + "/sriov_numvfs"), "0");
+}
+
+TEST_F(VgpuSysfs, GivesAMigBackedVgpuForEachInstance) {
+  start("vgpu-a100");
+  ASSERT_EQ(write(gpu_ + "/sriov_numvfs", "16"), 0);
+  const auto type = [](int function, const char* id) {
+    return fmt::format("/sys/class/mdev_bus/0000:3b:00.{}/mdev_supported_types/nvidia-{}/",
+                       function, id);
+  };
+  EXPECT_EQ(read(type(4, "475") + "available_instances"), "1");
+  EXPECT_EQ(write(type(4, "475") + "create", uuid_), 0);
+  EXPECT_EQ(read(type(5, "475") + "available_instances"), "0") << "the only 2g.10gb";
+  EXPECT_EQ(read(type(5, "474") + "available_instances"), "1");
+  EXPECT_EQ(read(type(5, "476") + "available_instances"), "0") << "no such instance";
+  EXPECT_EQ(read(type(5, "468") + "available_instances"), "0") << "a time-sliced type";
+  EXPECT_EQ(write(type(5, "468") + "create", "83b8f4f2-509f-482f-8c1e-e6bfe0fa1002"), ENOSPC);
+  EXPECT_EQ(write("/sys/bus/mdev/devices/" + uuid_ + "/remove", "1"), 0);
+  EXPECT_EQ(read(type(5, "475") + "available_instances"), "1");
 }
 
 }  // namespace

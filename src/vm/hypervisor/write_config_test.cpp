@@ -164,6 +164,27 @@ TEST(WriteConfig, EsxiGivesAComputeVgpuItsWindow) {
   EXPECT_THAT(text_for(Hypervisor::Esxi, vm), Not(HasSubstr("MMIO")));
 }
 
+// What the lines themselves cannot say: the host's graphics mode and package, the guest's driver,
+// the licence.
+TEST(WriteConfig, EsxiSaysWhatElseAVgpuNeeds) {
+  VmSpec vm;
+  vm.vgpu_profile = "grid_t4-8q";
+  const auto config = write_config(Hypervisor::Esxi, vm);
+  ASSERT_TRUE(config.ok()) << config.error().text();
+  const auto has_note = [&](std::string_view part) {
+    EXPECT_THAT(config->notes, Contains(HasSubstr(std::string(part))));
+  };
+  has_note("Host Graphics set to Shared Direct");
+  has_note("on the host: NVIDIA's vGPU manager for this ESXi release (a VIB)");
+  has_note("in the guest: the driver of the same vGPU release as the manager, or of the branch");
+  has_note("licence: profiles of series Q need NVIDIA RTX Virtual Workstation");
+  has_note("are not documented for .vmx files");
+  vm.vgpu_profile = "grid_a100-40c";
+  const auto compute = write_config(Hypervisor::Esxi, vm);
+  ASSERT_TRUE(compute.ok()) << compute.error().text();
+  EXPECT_THAT(compute->notes, Contains(HasSubstr("licence: profiles of series C need NVIDIA AI")));
+}
+
 TEST(WriteConfig, ACardThatADriverHoldsIsManagedByLibvirt) {
   auto vm = one_h200();
   EXPECT_THAT(text_for(Hypervisor::Libvirt, vm), HasSubstr("managed='no'"));

@@ -166,6 +166,33 @@ TEST(Release, LoadsTheModulesBesideNvidiaThatWereLoadedBefore) {
   EXPECT_THAT(released->notes, ElementsAre(HasSubstr("could not load module nvidia_uvm")));
 }
 
+TEST(Release, ChecksTheFilesAndTheNodeOfTheDriver) {
+  const auto notes_with = [](const std::string& table, bool information = true) {
+    TestHost machine;
+    machine.file("proc/devices", "Character devices:\n195 nvidia\n195 nvidiactl\n\n");
+    machine.tree().remove("dev/nvidia0");
+    machine.file("dev.table", table + "/dev/nvidiactl c 195 255 0666 0 0\n");
+    Script script;
+    script.rule = [&](const std::string&) -> Status {  // after the plan was made
+      if (!information) machine.tree().remove(std::string("proc/driver/nvidia/gpus/") + kGpu);
+      return {};
+    };
+    EXPECT_TRUE(bind_gpu(machine, script).ok());
+    const auto released = release_gpu(machine, script);
+    EXPECT_TRUE(released.ok()) << released.error().text();
+    return released->notes;
+  };
+  EXPECT_THAT(notes_with("/dev/nvidia0 c 195 0 0666 0 0\n"), IsEmpty());
+  EXPECT_THAT(notes_with(""),
+              ElementsAre("0000:3b:00.0: /dev/nvidia0 (195:0) is missing; `gantry doctor --fix` "
+                          "creates it"));
+  EXPECT_THAT(notes_with("/dev/nvidia0 c 195 4 0666 0 0\n"),
+              ElementsAre(HasSubstr("/dev/nvidia0 is 195:4 but the kernel assigned 195:0")));
+  EXPECT_THAT(notes_with("", false),
+              ElementsAre(AllOf(HasSubstr("there is no /proc/driver/nvidia/gpus/0000:3b:00.0"),
+                                HasSubstr("dmesg"))));
+}
+
 // As nvidia.ko does where another driver has every GPU.
 Status refuse_without_free_gpu(const TestHost& machine, const std::string& entry) {
   if (entry != "modprobe nvidia") return {};

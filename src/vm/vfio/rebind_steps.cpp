@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of steps, and what each one does and undoes.
+// The list of steps, and what each one does and undoes; verify_step.cpp has the check at the end.
 #include "base/core/text.hpp"
 #include "base/sys/deadline_read.hpp"
 #include "vm/pci/read_bus.hpp"
@@ -17,7 +17,6 @@ using namespace std::chrono_literals;
 
 constexpr int kLockTries = 5;
 constexpr int kIdleTries = 5;
-constexpr int kNodeTries = 20;
 constexpr std::chrono::seconds kUnbindLockDeadline{2};
 
 bool is_companion(std::string_view module) {
@@ -223,47 +222,6 @@ Status StepRunner::check_idle() const {
   }
 }
 
-Status StepRunner::verify() {
-  GANTRY_TRY(const auto bus, pci::read_bus(host_));
-  std::vector<model::PciAddress> bound;
-  for (const auto& move : journal_.moves) {
-    GANTRY_CHECK(check_same_card(move));
-    bound.push_back(move.address);
-    const auto* function = bus.find(move.address);
-    if (function == nullptr || move.to_driver.empty()) continue;
-    if (is_left_to_kernel(move) && function->driver.empty()) note_without_driver(move);
-    if (move.to_driver == kAnyDriver || same_driver(function->driver, move.to_driver)) continue;
-    return Error(Errc::Internal, fmt::format("{} has the driver \"{}\" and not {}", shown(move),
-                                             function->driver, move.to_driver));
-  }
-  if (journal_.kind != "bind") return {};
-  for (const auto& move : journal_.moves) {
-    const auto* function = bus.find(move.address);
-    if (function == nullptr || !function->iommu_group) continue;
-    const int group = *function->iommu_group;
-    for (const auto* culprit : blocking_members(bus, group, bound)) {
-      return Error(Errc::Busy, fmt::format("IOMMU group {} is not viable: {} has the driver {}",
-                                           group, culprit->address.sysfs(), culprit->driver));
-    }
-    check_node(fmt::format("/dev/vfio/{}", group));
-    // A kernel with CONFIG_VFIO_DEVICE_CDEV has a node for each device, too.
-    if (!function->vfio_device.empty())
-      check_node(fmt::format("/dev/vfio/devices/{}", function->vfio_device));
-  }
-  return {};
-}
-
-// A GPU that no driver had before, such as one that is bound at every boot, can go without one, but
-// containers cannot use it.
-void StepRunner::note_without_driver(const FunctionMove& move) {
-  const bool loaded = host_.exists("/sys/bus/pci/drivers/nvidia");
-  note_once(fmt::format("{} has no driver now: {}", shown(move),
-                        loaded ? fmt::format("nvidia did not take it; see `sudo dmesg | grep -e {} "
-                                             "-e NVRM`",
-                                             shown(move))
-                               : "nvidia is not loaded; if it is installed: sudo modprobe nvidia"));
-}
-
 // The GPU goes back to its driver without a companion, and to none if the kernel shall choose one.
 bool StepRunner::is_needed(std::string_view module) const {
   if (is_companion(module)) return false;
@@ -274,25 +232,6 @@ bool StepRunner::is_needed(std::string_view module) const {
 
 void StepRunner::note_once(std::string text) {
   if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(std::move(text));
-}
-
-// The kernel makes it root's, mode 0600. A rule of udev may give it to the user or group of a
-// hypervisor, and anyone who can open it can take the card.
-void StepRunner::check_node(const std::string& node) {
-  for (int i = 0; !host_.exists(node) && !host_.device(node).ok(); ++i) {
-    if (i == kNodeTries)
-      return note_once(fmt::format("{} did not appear; is devtmpfs mounted on /dev?", node));
-    effects_.pause(100ms);
-  }
-  const auto found = host_.device(node);
-  if (!found.ok()) return;
-  const auto shown =
-      fmt::format("{} (mode {:04o}, user {}, group {})", node, found->mode, found->uid, found->gid);
-  if ((found->mode & 06U) != 0) {
-    note_once(fmt::format("every user of this machine can open {}", shown));
-  } else if (found->uid != 0 || (found->mode & 060U) != 0) {
-    note_once(fmt::format("not only root can open {}", shown));
-  }
 }
 
 Status StepRunner::run_service(std::string_view verb, const std::string& unit) const {

@@ -27,6 +27,7 @@ class StepRunner {
   Status give_unbind_lock_back(const FunctionMove& move) const;
   Status check_idle() const;
   Status verify();
+  void check_driver_files(const model::PciAddress& gpu);
   void check_node(const std::string& node);
   void note_without_driver(const FunctionMove& move);
   bool is_needed(std::string_view module) const;

@@ -258,6 +258,60 @@ TEST(Apply, DoesNotRemoveAnotherTypeFromItsVirtualFunction) {
   EXPECT_EQ(machine.gpus()[0].vgpus[0].type_id, "1153");
 }
 
+// The first A100 has the GPU instances 1g.5gb, 1g.5gb and 2g.10gb, the second none.
+class MigBacked : public ::testing::Test {
+ protected:
+  std::string create_on(const model::PciAddress& gpu, const char* type, unsigned count) {
+    return text_of(
+        create(machine_.host(), {.gpu = gpu, .type = type, .count = count}, machine_.actions()));
+  }
+  std::string create_on_first(const char* type, unsigned count = 1) {
+    return create_on(first_gpu(), type, count);
+  }
+
+  VgpuMachine machine_{"vgpu-a100"};
+};
+
+TEST_F(MigBacked, TakeAnInstanceEach) {
+  ASSERT_EQ(create_on_first("A100-1-5C", 2), "done");
+  ASSERT_EQ(create_on_first("A100-2-10C"), "done");
+  EXPECT_EQ(types_of(machine_.gpus()), "A100-1-5C A100-1-5C A100-2-10C|");
+  EXPECT_THAT(create_on_first("A100-1-5C"), HasSubstr("3 GPU instances, but 4 MIG-backed vGPUs"));
+  std::vector<std::string> ids;
+  const auto gpus = machine_.gpus();
+  for (const auto& vgpu : gpus[0].vgpus) ids.push_back(vgpu.id());
+  ASSERT_EQ(text_of(remove(machine_.host(), ids, machine_.actions())), "done");
+  EXPECT_EQ(types_of(machine_.gpus()), "|");
+  EXPECT_EQ(create_on_first("A100-2-10C"), "done") << "the instance is free again";
+}
+
+TEST_F(MigBacked, NeedAnInstanceOfTheirProfile) {
+  EXPECT_THAT(create_on_first("A100-3-20C"),
+              AllOf(HasSubstr("needs MIG mode"), HasSubstr("-cgi 3g.20gb")));
+  EXPECT_THAT(create_on(second_gpu(), "A100-1-5C", 1),
+              AllOf(HasSubstr("needs MIG mode"), HasSubstr("-i 0000:af:00.0 -mig 1")));
+  // The kernel does not show the profile of an instance: it refuses the third, and the two go.
+  EXPECT_THAT(create_on_first("A100-1-5C", 3), HasSubstr("No space left"));
+  EXPECT_EQ(types_of(machine_.gpus()), "|");
+  EXPECT_FALSE(interrupted(machine_));
+}
+
+TEST_F(MigBacked, AreNotBesideTimeSlicedOnes) {
+  EXPECT_THAT(create_on_first("A100-4C"), HasSubstr("A100-4C is a time-sliced type"));
+  ASSERT_EQ(create_on_first("A100-1-5C"), "done");
+  EXPECT_THAT(create_on_first("A100-4C"), HasSubstr("at the same time"));
+  EXPECT_EQ(create_on(second_gpu(), "A100-4C", 10), "done");
+  EXPECT_EQ(types_of({machine_.gpus()[0]}), "A100-1-5C");
+}
+
+TEST_F(MigBacked, AreRestoredAfterAReboot) {
+  ASSERT_EQ(create_on_first("A100-1-5C", 2), "done");
+  machine_.reboot();
+  ASSERT_EQ(types_of(machine_.gpus()), "|");
+  ASSERT_EQ(text_of(restore(machine_.host(), machine_.actions())), "done");
+  EXPECT_EQ(types_of(machine_.gpus()), "A100-1-5C A100-1-5C|");
+}
+
 TEST(Apply, TellsHowManyVirtualFunctionsAppeared) {
   VgpuMachine machine("vgpu-a10");
   auto actions = machine.actions();

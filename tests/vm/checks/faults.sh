@@ -41,3 +41,5 @@ check "the driver can be loaded as before" load_driver
 ask_qemu device_del function12-00-0
 check "a card that is pulled out leaves the driver" within 30 test ! -e $devices/$twin
 check "its GPU is gone from /proc" test ! -e /proc/driver/nvidia/gpus/$twin
+check "Gantry says that it is not there" refuses "$twin is not on the PCI bus" gantry vfio bind $twin
+check "list names the other GPUs" says "$a10" gantry vfio list

@@ -23,20 +23,24 @@ load_profile() {
   apparmor_parser -r -K $profile && grep -qxF "gantry-vfio (enforce)" $securityfs/apparmor/profiles
 }
 confined() { aa-exec -p gantry-vfio -- gantry vfio "$@"; }
-denied() { dmesg | grep 'apparmor="DENIED".*profile="gantry-vfio"'; }
-none_denied() { ! denied; }
+# The kernel's log from here on. It is not cleared, because topic "end" reads all of it.
+marks=0
+mark_log() { marks=$((marks + 1)) && echo "gantry-mark $marks." >/dev/kmsg; }
+new_log() { dmesg | sed "1,/gantry-mark $marks\./d"; }
+denied() { new_log | grep 'apparmor="DENIED".*profile="gantry-vfio"'; }
+none_denied() { dmesg | grep -qF "gantry-mark $marks." && ! denied; }
 confined_state() { aa-exec -p gantry-vfio -- cat /proc/self/attr/current; }
 
 # fails_without RULE FILE COMMAND...: the kernel denies FILE, and the command says so
 fails_without() {
   local rule=$1 file=$2 output
   shift 2
-  dmesg -C
+  mark_log
   load_profile "$rule" || return
   output=$("$@" 2>&1) && { echo "it did not fail: $output"; return 1; }
   grep -qE 'Permission denied|not permitted' <<<"$output" || { echo "it said: $output"; return 1; }
   grep -qF -- "$file" <<<"$output" || { echo "it does not name the file: $output"; return 1; }
-  denied | grep -qF -- "$file" || { echo "the kernel did not deny it:"; dmesg | tail; return 1; }
+  denied | grep -qF -- "$file" || { echo "the kernel did not deny it:"; new_log | tail; return 1; }
 }
 # What the refused command left, put right without confinement.
 mend() {
@@ -44,12 +48,14 @@ mend() {
 }
 
 before=$(functions_state)
+mark_log
 check_is "AppArmor is in the kernel" Y "$(cat /sys/module/apparmor/parameters/enabled)"
 check "its files can be mounted" mount -t securityfs securityfs $securityfs
 check "the profile of docs/vm.md can be loaded" load_profile
 check_is "a process is confined by it" "gantry-vfio (enforce)" "$(confined_state)"
 check "it may not write elsewhere" refuses "Permission denied" aa-exec -p gantry-vfio -- touch /etc/gantry-was-here
-dmesg -C
+check "the kernel says so in its log" denied
+mark_log
 
 check "bind --persist works in it" confined bind --persist $a10
 check_is "vfio-pci has the A10" vfio-pci "$(driver_of $a10)"

@@ -13,6 +13,7 @@ kernel_kb() {
 }
 numbers() {
   echo "programs $(grep -ls . /proc/[0-9]*/cmdline | wc -l)"
+  echo "open descriptors $(find /proc/[0-9]*/fd -type l 2>/dev/null | wc -l)"
   echo "groups $(find /sys/kernel/iommu_groups -maxdepth 1 | wc -l) nodes $(find /dev/vfio | wc -l)"
   echo "files of Gantry $(find /run/gantry /var/lib/gantry -type f 2>/dev/null | wc -l)"
   grep -E '^(vfio|nvidia)' /proc/modules | cut -d' ' -f1,3 | sort
@@ -26,7 +27,7 @@ while [ $done_rounds -lt "$rounds" ] && round >/tmp/round 2>&1; do done_rounds=$
 check_is "$rounds rounds of bind, DMA through the IOMMU, release" "$rounds" "$done_rounds"
 [ $done_rounds -eq "$rounds" ] || cat /tmp/round
 check_is "all drivers and overrides are as before" "$before" "$(functions_state)"
-check_is "processes, groups, nodes, files and reference counts are as before" "$first" "$(numbers)"
+check_is "processes, descriptors, groups, nodes, files and reference counts are as before" "$first" "$(numbers)"
 grown=$(($(kernel_kb) - kb))
 check "the kernel keeps less than 2 MiB more ($grown kB)" test $grown -lt 2048
 

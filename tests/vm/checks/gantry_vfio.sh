@@ -50,6 +50,12 @@ check "the program ends" release_vfio
 check "release works" gantry vfio release $a10
 check_is "all drivers and overrides are as before" "$before" "$(functions_state)"
 check_is "nothing is left in /run/gantry/vfio" "lock" "$(ls /run/gantry/vfio)"
+check "the driver describes the A10 again" grep -q '^Device Minor:.*0$' /proc/driver/nvidia/gpus/$a10/information
+check "the A10 can be opened again" head -c0 /dev/nvidia0
+check "it is bound again" gantry vfio bind $a10
+rm /dev/nvidia0
+check "release says that the GPU has no device node" says "/dev/nvidia0 (195:0) is missing" gantry vfio release $a10
+check "the node can be made again" make_nodes
 check "the A10 can be opened again" head -c0 /dev/nvidia0
 
 # all functions of a card; GPUs by index and UUID
