@@ -42,7 +42,6 @@ class Judgement {
 
   // The archive is the guest driver of vGPUs.
   bool wants_guest_driver() const;
-  // The flavour that was asked for, or that modules which were built elsewhere have.
   std::optional<Flavour> wanted_flavour() const;
   // A driver is loaded, and it is not the one that is asked for: it has to be unloaded.
   bool replaces_loaded() const;
