@@ -56,7 +56,7 @@ cluster-programs:
 soak: build
 	@tools/test-cluster --long $(CLUSTER)
 	@tools/setup vm
-	@GANTRY_VM_ROUNDS=50 GANTRY_VM_LIMIT=1200 tests/vm/run build/release/bin
+	@GANTRY_VM_ROUNDS=50 GANTRY_VM_KILLS="$$(seq -s ' ' 1 3 60)" GANTRY_VM_LIMIT=1200 tests/vm/run build/release/bin
 	@tools/setup dev
 	@tools/build fuzz fuzzers
 	@for target in build/fuzz/bin/*_fuzz; do tools/fuzz $$target 60 || exit 1; done

@@ -6,6 +6,7 @@ In the directory that `make` returns:
   NVIDIA-Linux-x86_64-VERSION.run    for each of VERSIONS
   VERSION/, VERSION-open/            the modules for the kernel of host 6.1
   VERSION-signed/                    the proprietary ones, signed with the key that 6.1-own-key trusts
+  nouveau.ko                         a driver with nouveau's name
 """
 import pathlib
 import shutil
@@ -20,6 +21,7 @@ import user_cache  # noqa: E402
 from debian import jobs, run  # noqa: E402
 
 VERSIONS = ("460.56", "580.159.04")
+NOUVEAU = pathlib.Path(__file__).with_name("nouveau.c")
 FLAVOURS = {"kernel": "", "kernel-open": "-open"}
 
 
@@ -27,7 +29,7 @@ def make(binary: pathlib.Path, parts: pathlib.Path) -> pathlib.Path:
     """`binary` is the directory of our programs, `parts` what tools/vm-prepare made."""
     with tempfile.TemporaryDirectory(prefix="gantry-vm-drivers-") as work:
         packages = [package(binary, version, pathlib.Path(work)) for version in VERSIONS]
-        recipe = [pathlib.Path(__file__), *packages, (parts / "6.1/headers").resolve(), parts / "signing/certificate.pem"]
+        recipe = [pathlib.Path(__file__), NOUVEAU, *packages, (parts / "6.1/headers").resolve(), parts / "signing/certificate.pem"]
         return user_cache.once("vm-drivers", [str(part) if part.is_dir() else part for part in recipe], lambda out: fill(packages, parts, out))
 
 
@@ -53,6 +55,17 @@ def fill(packages: list[pathlib.Path], parts: pathlib.Path, out: pathlib.Path) -
         for module in (out / f"{version}-signed").glob("*.ko"):
             sign(headers, parts / "signing", module)
         shutil.rmtree(tree)
+    build_nouveau(headers, out)
+
+
+def build_nouveau(headers: pathlib.Path, out: pathlib.Path) -> None:
+    build = out / "build-nouveau"
+    build.mkdir()
+    shutil.copy(NOUVEAU, build)
+    (build / "Kbuild").write_text("obj-m := nouveau.o\n")
+    run(["make", "-s", "-C", headers, f"M={build}", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"])
+    shutil.copy(build / "nouveau.ko", out)
+    shutil.rmtree(build)
 
 
 def copy_modules(build: pathlib.Path, out: pathlib.Path) -> None:

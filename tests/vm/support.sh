@@ -117,13 +117,6 @@ unload_driver() {
     [ ! -d /sys/module/$module ] || rmmod $module || return
   done
 }
-# make_bare: takes the host's own simulated driver away. The headers are where the package linux-headers puts them.
-make_bare() {
-  local release
-  release=$(uname -r)
-  rm -f "/lib/modules/$release/updates"/nvidia*.ko && ln -sfn "$parts/6.1/headers/linux-headers-$release" "/lib/modules/$release/build" &&
-    depmod -a && ldconfig && ! modprobe -n nvidia 2>/dev/null && [ ! -e /dev/nvidiactl ]
-}
 make_nodes() {
   local file minor
   for file in /proc/driver/nvidia/gpus/*/information; do

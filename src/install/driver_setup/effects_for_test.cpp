@@ -2,6 +2,7 @@
 #include "install/driver_setup/effects_for_test.hpp"
 
 #include "base/core/text.hpp"
+#include "base/sys/replace_file.hpp"
 #include "gpu/loader/ld_cache.hpp"
 #include "install/driver_package/checksum.hpp"
 #include "install/driver_package/run_header.hpp"
@@ -74,9 +75,19 @@ void TestEffects::write(const std::string& path, std::string_view content) {
   machine_.unsynced_.insert(path);
 }
 
-// Durable and whole, as sys::replace_file is.
+bool TestEffects::dies_halfway() const {
+  const auto& script = machine_.script;
+  return script.count == script.fault_at && script.fault == Fault::KillHalfway;
+}
+
+// Durable and whole, as sys::replace_file is: halfway there is a temporary file.
 Status TestEffects::save(const std::string& path, std::string_view content, unsigned mode) {
-  return gated("save " + path, [&] { return HostFiles::save(path, content, mode); });
+  return gated(
+      "save " + path,
+      [&] { return dies_halfway() ? Status() : HostFiles::save(path, content, mode); },
+      [&] {
+        machine_.tree().file(sys::temporary_of(path), content.substr(0, content.size() / 2));
+      });
 }
 
 Status TestEffects::copy(const std::string& from, const std::string& to, unsigned mode) {
@@ -94,8 +105,10 @@ Status TestEffects::make_directory(const std::string& path) {
 }
 
 Status TestEffects::make_link(const std::string& path, const std::string& target) {
-  return gated(fmt::format("link {} {}", path, target),
-               [&] { return HostFiles::make_link(path, target); });
+  return gated(
+      fmt::format("link {} {}", path, target),
+      [&] { return dies_halfway() ? Status() : HostFiles::make_link(path, target); },
+      [&] { machine_.tree().link(sys::temporary_of(path), target); });
 }
 
 Status TestEffects::rename(const std::string& from, const std::string& to) {
@@ -121,12 +134,7 @@ Status TestEffects::remove_directory(const std::string& path) {
 Status TestEffects::remove_tree(const std::string& path) {
   return gated(
       "rmtree " + path,
-      [&]() -> Status {
-        if (machine_.script.count != machine_.script.fault_at ||
-            machine_.script.fault != Fault::KillHalfway)
-          return HostFiles::remove_tree(path);
-        return {};
-      },
+      [&]() -> Status { return dies_halfway() ? Status() : HostFiles::remove_tree(path); },
       [&] {
         const auto names = host().list(path);
         if (names.ok() && !names->empty())

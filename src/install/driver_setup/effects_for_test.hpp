@@ -49,6 +49,7 @@ class TestEffects final : public HostFiles {
   std::string dpkg_query() const;
   Status ldconfig();
   void write(const std::string& path, std::string_view content);  // as a program: not synced
+  bool dies_halfway() const;                                      // asked by the effect itself
   void cut(const std::string& path);
 
   SetupMachine& machine_;

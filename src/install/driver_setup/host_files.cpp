@@ -81,7 +81,7 @@ Result<std::string> HostFiles::real_path(const std::string& path) const {
 Status HostFiles::save(const std::string& path, std::string_view content, unsigned mode) {
   GANTRY_CHECK(HostFiles::make_directory(std::string(parent_directory(path))));
   GANTRY_TRY(const auto real, real_path(path));
-  return sys::replace_file(real, content, mode);
+  return sys::replace_file_alone(real, content, mode);
 }
 
 // What is in the staging directory is ours and goes away, so a second name is enough.
@@ -115,6 +115,7 @@ Status HostFiles::rename(const std::string& from, const std::string& to) {
 Status HostFiles::remove(const std::string& path) {
   const auto real = real_path(path);
   if (!real.ok()) return real.error().code() == Errc::NotFound ? Status() : real.error();
+  ::unlink(sys::temporary_of(*real).c_str());  // of a writer that was killed
   if (::unlink(real->c_str()) == 0 || errno == ENOENT) return {};
   return failed("remove", *real);
 }

@@ -3,6 +3,7 @@
 
 #include "install/driver_package/checksum.hpp"
 #include "install/driver_setup/layout.hpp"
+#include "install/preflight/judge.hpp"
 
 #include <fmt/format.h>
 
@@ -70,7 +71,8 @@ Result<InstallRecord> target_of(const PlanInput& input) {
     return Error(Errc::Invalid, fmt::format("`{}` is not a version of the driver", target.version));
   const auto architectures = input.facts.architectures();
   GANTRY_TRY(target.flavour,
-             preflight::choose_flavour(architectures, parsed->branch, request.flavour));
+             preflight::choose_flavour(architectures, parsed->branch,
+                                       preflight::wanted_flavour(input.facts, request)));
   target.name =
       version_name(target.version, identity_of(target.digest, input.patch_digest), *target.flavour);
   if (input.installed && input.installed->name != target.name)

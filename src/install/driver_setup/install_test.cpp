@@ -204,5 +204,13 @@ TEST(DriverPreview, ShowsThePlanAndChangesNothing) {
   EXPECT_TRUE(preview_install(machine.host(), request, machine.options())->up_to_date);
 }
 
+TEST(DriverRemove, LeavesNoDirectoryOfNodesWhereUdevMadeNone) {
+  SetupMachine machine;
+  expect_ok(machine.install(kNewDriver));
+  EXPECT_EQ(machine.host().link("/dev/char/195:0").value_or(""), "../nvidia0");
+  expect_ok(machine.remove());
+  EXPECT_FALSE(machine.host().exists("/dev/char"));
+}
+
 }  // namespace
 }  // namespace gantry::driver_setup

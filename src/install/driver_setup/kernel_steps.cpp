@@ -218,8 +218,10 @@ Status remove_nodes(SetupWork& work) {
     if (node.ok()) GANTRY_CHECK(work.effects.remove(char_link(*node)));
     GANTRY_CHECK(work.effects.remove(path));
   }
-  GANTRY_CHECK(work.effects.remove_directory("/dev/nvidia-caps"));
-  return work.effects.remove_directory("/dev/nvidia-caps-imex-channels");
+  // Without udev /dev/char has our links only.
+  for (const auto* empty : {"/dev/nvidia-caps", "/dev/nvidia-caps-imex-channels", "/dev/char"})
+    GANTRY_CHECK(work.effects.remove_directory(empty));
+  return {};
 }
 
 }  // namespace gantry::driver_setup

@@ -101,7 +101,13 @@ TEST_P(EveryEffect, KilledAfterIt) {
 
 TEST_P(EveryEffect, KilledInTheMiddleOfIt) {
   EXPECT_GT(at_every_effect(Fault::KillHalfway,
-                            [&](SetupMachine& machine) { expect_done_again(machine); }),
+                            [&](SetupMachine& machine) {
+                              expect_done_again(machine);
+                              if (GetParam().removes) return;
+                              machine.script = {};
+                              expect_ok(machine.remove());
+                              expect_removed(machine);
+                            }),
             kFewestEffects);
 }
 
@@ -128,14 +134,17 @@ TEST_P(EveryEffect, PowerLostAfterItAndLoadedAtBoot) {
   });
 }
 
-TEST_P(EveryEffect, KilledAfterItAndThenRemoved) {
+TEST_P(EveryEffect, KilledAndThenRemoved) {
   if (GetParam().removes) GTEST_SKIP() << "the other tests remove again";
-  at_every_effect(Fault::KillAfter, [&](SetupMachine& machine) {
-    machine.script = {};
-    const auto removed = machine.remove();
-    EXPECT_TRUE(removed.ok() || removed.error().code() == Errc::NotFound) << removed.error().text();
-    expect_removed(machine);
-  });
+  for (const auto fault : {Fault::KillAfter, Fault::KillHalfway}) {
+    at_every_effect(fault, [&](SetupMachine& machine) {
+      machine.script = {};
+      const auto removed = machine.remove();
+      EXPECT_TRUE(removed.ok() || removed.error().code() == Errc::NotFound)
+          << removed.error().text();
+      expect_removed(machine);
+    });
+  }
 }
 
 // A second kill, in the repair of the first one.

@@ -2,6 +2,7 @@
 // Where a driver comes from, and modules for other kernels.
 #include "install/driver_setup/install.hpp"
 #include "install/driver_setup/machine_for_test.hpp"
+#include "install/kernel_module/loaded_modules.hpp"
 #include "install/kernel_module/module_image_for_test.hpp"
 
 #include <fmt/format.h>
@@ -62,37 +63,51 @@ TEST(DriverInstall, MovesTheDirectoriesOfGooglesInstallerAsideAndBack) {
   EXPECT_THAT(after, IsEmpty());
 }
 
-TEST(DriverInstall, PrecompiledModulesAreCheckedAgainstTheKernel) {
-  SetupMachine machine;
-  auto request = machine.request(kNewDriver);
-  request.source = preflight::Source::Precompiled;
-  request.modules = "/root/modules";
+// Modules that were built elsewhere, for `release` and of `version`, and the request for them.
+preflight::DriverRequest put_precompiled(SetupMachine& machine, std::string_view release,
+                                         const std::string& version) {
+  for (const auto* name : {"nvidia", "nvidia-uvm"}) {
+    machine.tree().file(fmt::format("root/modules/{}.ko", name),
+                        kernel_module::nvidia_module(kernel_module::module_name(name), release,
+                                                     version, "Dual MIT/GPL"));
+  }
   machine.adjust_facts = [&](preflight::MachineFacts& facts) {
     for (const auto* path : {"/root/modules/nvidia.ko", "/root/modules/nvidia-uvm.ko"})
       facts.precompiled.push_back({path, kernel_module::read_module(machine.host(), path)});
   };
-  const auto put = [&](std::string_view release, std::string_view version) {
-    for (const auto* name : {"nvidia", "nvidia_uvm"}) {
-      std::string file(name);
-      std::replace(file.begin(), file.end(), '_', '-');
-      machine.tree().file(fmt::format("root/modules/{}.ko", file),
-                          kernel_module::nvidia_module(name, release, version, "Dual MIT/GPL"));
-    }
-  };
-  put(kOtherKernel, kNewDriver);
-  const auto other_kernel = machine.install(request);
+  auto request = machine.request(kNewDriver);
+  request.source = preflight::Source::Precompiled;
+  request.modules = "/root/modules";
+  return request;
+}
+
+TEST(DriverInstall, PrecompiledModulesAreCheckedAgainstTheKernel) {
+  SetupMachine machine;
+  const auto other_kernel = machine.install(put_precompiled(machine, kOtherKernel, kNewDriver));
   ASSERT_FALSE(other_kernel.ok());
   EXPECT_THAT(other_kernel.error().text(), HasSubstr("was built for kernel 6.1.0-22-amd64"));
-  put(kSetupKernel, kOldDriver);
-  const auto other_version = machine.install(request);
+  const auto other_version = machine.install(put_precompiled(machine, kSetupKernel, kOldDriver));
   ASSERT_FALSE(other_version.ok());
   EXPECT_THAT(other_version.error().text(), HasSubstr("is of driver 460.56"));
-  put(kSetupKernel, kNewDriver);
+  const auto request = put_precompiled(machine, kSetupKernel, kNewDriver);
   machine.script = {};
   expect_ok(machine.install(request));
   EXPECT_THAT(machine.script.log, Not(Contains(HasSubstr("run make"))));
   machine.expect_installed(kNewDriver);
   EXPECT_TRUE(machine.host().exists("/root/modules/nvidia.ko"));
+}
+
+// Branch 535 would get the proprietary ones if Gantry built them.
+TEST(DriverInstall, PrecompiledModulesSayWhichFlavourIsInstalled) {
+  SetupMachine machine;
+  const std::string version = "535.261.03";
+  auto request = put_precompiled(machine, kSetupKernel, version);
+  request.version = version;
+  request.run_file = machine.archive(version);
+  const auto done = machine.install(request);
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  EXPECT_EQ(done->record.flavour, preflight::Flavour::Open);
+  machine.expect_installed(version);
 }
 
 TEST(DriverInstall, TakesPackagesAndLeavesTheirFilesToThem) {

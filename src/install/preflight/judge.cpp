@@ -49,14 +49,8 @@ bool Judgement::wants_guest_driver() const {
   return name.ok() && name->kind == driver_package::RunKind::GuestDriver;
 }
 
-// The proprietary module's licence is "NVIDIA", the open one's "Dual MIT/GPL".
 std::optional<Flavour> Judgement::wanted_flavour() const {
-  if (request.flavour || request.source != Source::Precompiled) return request.flavour;
-  for (const auto& precompiled : facts.precompiled) {
-    if (precompiled.module.ok() && precompiled.module->name == "nvidia")
-      return precompiled.module->license == "NVIDIA" ? Flavour::Proprietary : Flavour::Open;
-  }
-  return std::nullopt;
+  return preflight::wanted_flavour(facts, request);
 }
 
 bool Judgement::loads() const {
@@ -70,6 +64,16 @@ bool Judgement::replaces_loaded() const {
   const auto flavour = wanted_flavour();
   if (!flavour || facts.loaded.flavour == model::ModuleFlavour::Unknown) return false;
   return (facts.loaded.flavour == model::ModuleFlavour::Open) != (*flavour == Flavour::Open);
+}
+
+// The proprietary module's licence is "NVIDIA", the open one's "Dual MIT/GPL".
+std::optional<Flavour> wanted_flavour(const MachineFacts& facts, const DriverRequest& request) {
+  if (request.flavour || request.source != Source::Precompiled) return request.flavour;
+  for (const auto& precompiled : facts.precompiled) {
+    if (precompiled.module.ok() && precompiled.module->name == "nvidia")
+      return precompiled.module->license == "NVIDIA" ? Flavour::Proprietary : Flavour::Open;
+  }
+  return std::nullopt;
 }
 
 std::vector<Finding> judge(const MachineFacts& facts, const DriverRequest& request) {

@@ -7,6 +7,7 @@
 #include "install/preflight/request.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,10 @@ struct KnownFinding {
 std::span<const KnownFinding> known_findings();
 const KnownFinding* find_known_finding(std::string_view code);  // nullptr if there is none
 std::string known_findings_markdown();                          // the table of docs/driver.md
+
+// The flavour that was asked for, or that modules which were built elsewhere have. nullopt: what
+// suits the GPUs.
+std::optional<Flavour> wanted_flavour(const MachineFacts& facts, const DriverRequest& request);
 
 // Blockers first. Each code at most once for each GPU, path or process that it is about.
 std::vector<Finding> judge(const MachineFacts& facts, const DriverRequest& request);

@@ -42,7 +42,6 @@ class Judgement {
 
   // The archive is the guest driver of vGPUs.
   bool wants_guest_driver() const;
-  // The flavour that was asked for, or that modules which were built elsewhere have.
   std::optional<Flavour> wanted_flavour() const;
   // False for another kernel than the running one: then nothing is loaded or unloaded.
   bool loads() const;

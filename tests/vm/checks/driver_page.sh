@@ -2,6 +2,8 @@
 # shellcheck shell=bash
 # docs/driver.md: the commands that need a kernel, on a Debian without a driver, word for word. The modules were built outside
 # (driver_parts.py), as the page says; the page signs those of 460.56 here.
+# shellcheck source=tests/vm/driver_support.sh
+. "$here/driver_support.sh"
 page=$here/../../docs/driver.md
 
 # The page's files, and a sudo where there is none: the walk is root.
