@@ -60,7 +60,8 @@ std::optional<Flavour> Judgement::wanted_flavour() const {
 }
 
 bool Judgement::replaces_loaded() const {
-  if (facts.loaded.version.empty()) return false;
+  // The one that NVIDIA's container has loaded is waited for, not unloaded.
+  if (facts.loaded.version.empty() || request.source == Source::NvidiaContainer) return false;
   if (facts.loaded.version != version_of(request)) return true;
   const auto flavour = wanted_flavour();
   if (!flavour || facts.loaded.flavour == model::ModuleFlavour::Unknown) return false;
