@@ -71,9 +71,8 @@ Status create_link(SetupWork& work, const std::string& path, const std::string& 
 Status remove_created(SetupWork& work, const std::vector<std::string>& paths) {
   for (auto path = paths.rbegin(); path != paths.rend(); ++path) {
     const auto info = work.host.link_info(*path);
-    if (!info.ok()) continue;
-    GANTRY_CHECK(info->kind == sys::FileKind::Directory ? work.effects.remove_directory(*path)
-                                                        : work.effects.remove(*path));
+    const bool directory = info.ok() && info->kind == sys::FileKind::Directory;
+    GANTRY_CHECK(directory ? work.effects.remove_directory(*path) : work.effects.remove(*path));
   }
   return {};
 }

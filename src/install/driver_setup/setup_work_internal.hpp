@@ -114,6 +114,8 @@ Status place_licence(SetupWork& work);
 Status undo_licence(SetupWork& work);
 Status update_loader_cache(SetupWork& work);
 Status undo_loader_cache(SetupWork& work);
+// After `current` has changed: many libraries have their version in the name.
+Status restore_loader_cache(SetupWork& work);
 Status verify_target(SetupWork& work);
 Status keep_at_boot(SetupWork& work);
 Status record_target(SetupWork& work);
