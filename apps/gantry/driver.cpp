@@ -6,6 +6,7 @@
 #include "gantry/commands.hpp"
 #include "gantry/driver_commands.hpp"
 #include "gantry/terminal.hpp"
+#include "install/driver_package/run_header.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -97,6 +98,13 @@ void write_report_json(json::Writer& out, const driver_setup::SetupReport& repor
   });
 }
 
+// "NVIDIA-Linux-x86_64-580.159.04-grid.run" says by itself what it is.
+bool names_guest_driver(const preflight::DriverRequest& request) {
+  const auto name =
+      driver_package::parse_run_name(request.run_file.empty() ? request.url : request.run_file);
+  return name.ok() && name->kind == driver_package::RunKind::GuestDriver;
+}
+
 }  // namespace
 
 void add_driver_machine(CLI::App& command, Context& context) {
@@ -127,6 +135,8 @@ Result<preflight::DriverRequest> request_of(const DriverFlags& flags) {
   const auto source = preflight::parse_source(flags.source);
   if (!source) return Error(Errc::Invalid, fmt::format("`{}` is not a source", flags.source));
   request.source = *source;
+  if (*source == preflight::Source::Run && names_guest_driver(request))
+    request.source = preflight::Source::Grid;
   if (!flags.flavour.empty()) request.flavour = preflight::parse_flavour(flags.flavour);
   if (!request.run_file.empty() && !request.url.empty())
     return Error(Errc::Invalid, "--run and --url name two archives; give one of them");

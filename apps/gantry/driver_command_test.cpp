@@ -69,6 +69,13 @@ TEST(DriverInstallCommand, ADryRunWithPackagesShowsTheDistributionsCommands) {
               HasSubstr("would install the packages of the distribution's choice\n"));
 }
 
+TEST(DriverPreflight, KnowsTheGuestDriverByItsName) {
+  const Machine machine("h200");
+  const auto run =
+      driver(machine, {"preflight", "--run", "/root/NVIDIA-Linux-x86_64-580.159.04-grid.run"});
+  EXPECT_THAT(run.out, HasSubstr("driver 580.159.04 (grid)"));
+}
+
 TEST(DriverInstallCommand, OnATreeOfFilesIsRefused) {
   const Machine machine("h200");
   const auto run =

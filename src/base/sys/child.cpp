@@ -70,7 +70,7 @@ Result<std::string> collect(int fd, Clock::time_point until, std::size_t limit) 
 }
 
 // Reads what is in the pipe now; false if no process can write to it any more.
-Result<bool> drain(int fd, std::string& output) {
+Result<bool> drain(int fd, LongOutput long_output, std::string& output) {
   std::array<char, 16384> buffer{};
   for (;;) {
     const auto got = ::read(fd, buffer.data(), buffer.size());
@@ -79,7 +79,9 @@ Result<bool> drain(int fd, std::string& output) {
     if (got < 0) return Error::sys(errno, "read its output");
     if (got == 0) return false;
     output.append(buffer.data(), static_cast<std::size_t>(got));
-    if (output.size() > kOutputLimit) {
+    if (output.size() > kOutputLimit && long_output == LongOutput::KeepsEnd) {
+      output.erase(0, output.size() - kOutputLimit / 2);
+    } else if (output.size() > kOutputLimit) {
       return Error(Errc::Corrupt, fmt::format("output larger than {} bytes", kOutputLimit));
     }
   }
@@ -87,14 +89,15 @@ Result<bool> drain(int fd, std::string& output) {
 
 // Waits for the exit of the process, not for the end of its output: a daemon that it started may
 // keep the pipe open forever.
-Result<CommandResult> wait_for_command(pid_t pid, int fd, Clock::time_point until) {
+Result<CommandResult> wait_for_command(pid_t pid, int fd, LongOutput long_output,
+                                       Clock::time_point until) {
   CommandResult result;
   for (bool open = true;;) {
     int status = 0;
     const pid_t done = ::waitpid(pid, &status, WNOHANG);
     if (done < 0 && errno != EINTR) return Error::sys(errno, "wait for its end");
     if (open) {
-      GANTRY_TRY(open, drain(fd, result.output));
+      GANTRY_TRY(open, drain(fd, long_output, result.output));
     }
     if (done == pid) {
       result.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -285,7 +288,7 @@ Result<CommandResult> run_command(const std::vector<std::string>& argv,
                   .before = &options.before});
   ::setpgid(pid, pid);  // parent and child both call it, because either may run first
   theirs.reset();
-  auto result = wait_for_command(pid, mine.get(), until);
+  auto result = wait_for_command(pid, mine.get(), options.long_output, until);
   if (result.ok()) return result;
   ::kill(-pid, SIGKILL);
   end(pid);

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -67,6 +68,12 @@ struct CommandResult {
   std::string output;  // stdout and stderr together
 };
 
+// Of a command that prints more than 4 MiB, such as a long build.
+enum class LongOutput : std::uint8_t {
+  Fails,    // Corrupt; the command is killed
+  KeepsEnd  // the end of it is enough
+};
+
 struct CommandOptions {
   std::chrono::milliseconds deadline{10'000};
   std::string input{};                     // its standard input, at most 4096 bytes
@@ -74,6 +81,7 @@ struct CommandOptions {
   // Runs in the child before exec. It may only make system calls, because another thread may have
   // held a lock during the fork. Return false, with errno set, to end the child.
   std::function<bool()> before{};
+  LongOutput long_output = LongOutput::Fails;
 };
 
 // Runs a program from PATH without a shell and waits until it exits. A daemon that it starts in the

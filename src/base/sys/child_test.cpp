@@ -169,6 +169,16 @@ TEST(RunCommand, EndsTheProgramWithItsChildrenAtTheDeadline) {
   ::close(ends[0]);
 }
 
+TEST(RunCommand, KeepsTheEndOfALongOutputIfThatIsEnough) {
+  const std::vector<std::string> argv{"sh", "-c", "head -c 6000000 /dev/zero; echo end; exit 3"};
+  EXPECT_EQ(run_command(argv, 20s).error().code(), Errc::Corrupt);
+  const auto done = run_command(argv, {.deadline = 20s, .long_output = LongOutput::KeepsEnd});
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  EXPECT_EQ(done->status, 3);
+  EXPECT_TRUE(done->output.ends_with("end\n"));
+  EXPECT_LE(done->output.size(), std::size_t{4} << 20);
+}
+
 TEST(RunCommand, HasNothingToRead) {
   EXPECT_EQ(run_command({"cat"}, 5s)->status, 0);
 }

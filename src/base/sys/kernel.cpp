@@ -85,7 +85,7 @@ class RealKernel final : public Kernel {
                           const FileInfo& node) override {
     const auto [parent, name] = split_path(path);
     GANTRY_TRY(const UniqueFd dir, host.open(parent, O_PATH | O_DIRECTORY));
-    const auto temporary = fmt::format(".{}.gantry", name);
+    const auto temporary = temporary_of(name);
     ::unlinkat(dir.get(), temporary.c_str(), 0);
     auto fail = [&](const char* call) {
       const int err = errno;
@@ -132,7 +132,7 @@ class RealKernel final : public Kernel {
                       const std::string& target) override {
     const auto [parent, name] = split_path(path);
     GANTRY_TRY(const UniqueFd dir, host.open(parent, O_PATH | O_DIRECTORY));
-    const auto temporary = fmt::format(".{}.gantry", name);
+    const auto temporary = temporary_of(name);
     ::unlinkat(dir.get(), temporary.c_str(), 0);
     if (::symlinkat(target.c_str(), dir.get(), temporary.c_str()) != 0) {
       return Error::sys(errno, fmt::format("symlink {}", host.outside(path)));
@@ -180,7 +180,7 @@ class RealKernel final : public Kernel {
       }
       like = *old;
     }
-    const auto temporary = fmt::format(".{}.gantry", name);
+    const auto temporary = temporary_of(name);
     auto status = write_new_file(dir.get(), temporary, name, content, like);
     if (status.ok()) return status;
     ::unlinkat(dir.get(), temporary.c_str(), 0);
@@ -214,6 +214,11 @@ class RealKernel final : public Kernel {
 
 std::unique_ptr<Kernel> real_kernel() {
   return std::make_unique<RealKernel>();
+}
+
+std::string temporary_of(std::string_view path) {
+  const auto name = base_name(path);
+  return fmt::format("{}.{}.gantry", path.substr(0, path.size() - name.size()), name);
 }
 
 }  // namespace gantry::sys

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gantry::sys {
@@ -48,5 +49,9 @@ class Kernel {
 };
 
 std::unique_ptr<Kernel> real_kernel();
+
+// What is written first and renamed then: "/a/.b.gantry" of "/a/b", ".b.gantry" of "b". The name is
+// always the same, so a writer that was killed leaves one file, which the next writer replaces.
+std::string temporary_of(std::string_view path);
 
 }  // namespace gantry::sys

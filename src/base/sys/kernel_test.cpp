@@ -118,6 +118,11 @@ TEST(Kernel, RunsNoProgramOfATreeThatOnlyCopiesThisMachine) {
   EXPECT_TRUE(kernel->is_this_machine(*Host::at("/")));
 }
 
+TEST(Kernel, NamesATemporaryFileBesideTheFile) {
+  EXPECT_EQ(temporary_of("/a/b"), "/a/.b.gantry");
+  EXPECT_EQ(temporary_of("b"), ".b.gantry");
+}
+
 // As in a pod, which sees its machine at /host.
 TEST(Kernel, KnowsThisMachineByItsBootAndASimulatedOneByItsMark) {
   test::Tree tree;

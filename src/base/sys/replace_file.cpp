@@ -46,28 +46,17 @@ Status sync_directory(const std::filesystem::path& directory) {
   return Error::sys(errno, fmt::format("fsync {}", directory.string()));
 }
 
-// The name is hidden, so that programs that read the whole directory (features.d) skip it.
-std::string hidden_name(const std::filesystem::path& directory, const std::filesystem::path& target,
-                        std::string_view end) {
-  return (directory / fmt::format(".{}.{}", target.filename().string(), end)).string();
-}
-
-int open_unique(std::string& temporary) {
-  return ::mkostemp(temporary.data(), O_CLOEXEC);
-}
-
-int open_alone(std::string& temporary) {
-  ::unlink(temporary.c_str());
-  return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-}
-
-// Errors name the file itself: the user does not know the temporary name.
-Status replace(const std::filesystem::path& target, std::string temporary,
-               int (*open)(std::string& temporary), std::string_view content, unsigned mode,
-               Durability durability) {
+Status replace(const std::filesystem::path& target,
+               const std::filesystem::path& temporary_directory, std::string_view content,
+               unsigned mode, Durability durability) {
   if (const int err = make_directories(target.parent_path()); err != 0)
     return Error::sys(err, fmt::format("write {}", target.string()));
-  UniqueFd fd(open(temporary));
+
+  // The name is hidden, so that programs that read the whole directory (features.d) skip it. Errors
+  // name the file itself: the user does not know the temporary name.
+  std::string temporary =
+      (temporary_directory / ("." + target.filename().string() + ".XXXXXX")).string();
+  UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd.valid()) return Error::sys(errno, fmt::format("write {}", target.string()));
   auto status = fill(fd.get(), content, mode, durability, target.string());
   if (status.ok() && ::rename(temporary.c_str(), target.c_str()) != 0) {
@@ -80,33 +69,18 @@ Status replace(const std::filesystem::path& target, std::string temporary,
   return durability == Durability::Synced ? sync_directory(target.parent_path()) : Status();
 }
 
-Status replace_from(const std::filesystem::path& directory, const std::filesystem::path& target,
-                    std::string_view content, unsigned mode, Durability durability) {
-  return replace(target, hidden_name(directory, target, "XXXXXX"), open_unique, content, mode,
-                 durability);
-}
-
 }  // namespace
 
 Status replace_file(const std::string& path, std::string_view content, unsigned mode,
                     Durability durability) {
   const std::filesystem::path target(path);
-  return replace_from(target.parent_path(), target, content, mode, durability);
-}
-
-std::string temporary_of(const std::string& path) {
-  const std::filesystem::path target(path);
-  return hidden_name(target.parent_path(), target, "gantry");
-}
-
-Status replace_file_alone(const std::string& path, std::string_view content, unsigned mode) {
-  return replace(path, temporary_of(path), open_alone, content, mode, Durability::Synced);
+  return replace(target, target.parent_path(), content, mode, durability);
 }
 
 Status replace_drop_in(const std::string& drop_ins, const std::string& path,
                        std::string_view content, unsigned mode) {
   const std::filesystem::path directory(drop_ins);
-  auto status = replace_from(directory.parent_path(), path, content, mode, Durability::Synced);
+  auto status = replace(path, directory.parent_path(), content, mode, Durability::Synced);
   const int err = status.ok() ? 0 : status.error().sys_errno();
   return err == EXDEV || err == EROFS ? replace_file(path, content, mode) : status;
 }

@@ -16,11 +16,6 @@ enum class Durability : std::uint8_t { Synced, Volatile };  // Volatile: for tmp
 Status replace_file(const std::string& path, std::string_view content, unsigned mode = 0644,
                     Durability durability = Durability::Synced);
 
-// The same for a writer that holds a lock: the temporary file is always temporary_of(path), so a
-// writer that was killed leaves one file, which the next writer replaces and a removal can find.
-Status replace_file_alone(const std::string& path, std::string_view content, unsigned mode = 0644);
-std::string temporary_of(const std::string& path);  // as sys::Kernel names its own
-
 // The same for a file in a directory of drop-ins, `drop_ins`, of which a program reads every file,
 // hidden ones included: the temporary file is next to that directory, so a crash leaves nothing in
 // it. If the directory is a mount of its own, so that nothing can be renamed into it from there,

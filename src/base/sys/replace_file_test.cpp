@@ -36,17 +36,6 @@ TEST(ReplaceFile, MakesDirectoriesThatOnlyTheirOwnerWritesWhateverTheUmask) {
   }
 }
 
-TEST(ReplaceFile, AloneReplacesWhatAKilledWriterLeft) {
-  test::Tree tree;
-  const auto path = tree.path("etc/file");
-  tree.link("etc/.file.gantry", "elsewhere").file("etc/elsewhere", "untouched");
-  EXPECT_EQ(temporary_of(path), tree.path("etc/.file.gantry"));
-  ASSERT_TRUE(replace_file_alone(path, "x", 0600).ok());
-  EXPECT_EQ(*tree.host().read("/etc/file"), "x");
-  EXPECT_EQ(*tree.host().read("/etc/elsewhere"), "untouched");
-  EXPECT_THAT(*tree.host().list("/etc"), ElementsAre("elsewhere", "file"));
-}
-
 TEST(ReplaceFile, KeepsTheOldFileWhenItCannotBeReplaced) {
   test::Tree tree;
   tree.file("dir/name/inside", "x");  // a directory stands where the file should go

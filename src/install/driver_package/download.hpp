@@ -27,9 +27,11 @@ struct DownloadRequest {
   std::string authorities{};          // PEM; "" = those of the system
   std::uint64_t limit_bytes = std::uint64_t{2} << 30;
   std::chrono::milliseconds stall{30'000};  // without a byte
-  std::chrono::milliseconds pause{1'000};   // before the next try; doubles each time
-  int tries = 5;                            // in a row that bring nothing new
-  int cancel = -1;                          // a descriptor that becomes readable to stop it
+  // In which at least 64 KiB must come: a server that sends a byte now and then keeps nobody.
+  std::chrono::milliseconds slowest{120'000};
+  std::chrono::milliseconds pause{1'000};  // before the next try; doubles each time
+  int tries = 5;                           // in a row that bring nothing new
+  int cancel = -1;                         // a descriptor that becomes readable to stop it
 };
 
 // Told what happens, from the thread that calls download().

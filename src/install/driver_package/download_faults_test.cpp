@@ -36,6 +36,20 @@ TEST_F(DownloadTest, AServerThatAlwaysBreaksOffIsNotAskedForEver) {
   EXPECT_EQ(server.requests().size(), 3U);
 }
 
+TEST_F(DownloadTest, AServerThatSendsAByteNowAndThenIsGivenUp) {
+  const auto body = some_file(3'000);
+  FileServer server([&](std::string_view request, std::size_t) {
+    return Answer{.text = serve(request, {.body = body}), .drip = 1ms};
+  });
+  auto wanted = request(server, body);
+  wanted.slowest = 50ms;
+  wanted.tries = 1;
+  const auto got = get(wanted);
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().code(), Errc::Timeout);
+  EXPECT_THAT(got.error().text(), HasSubstr("less than 64.0 KiB in 1 s"));
+}
+
 TEST_F(DownloadTest, AnotherDigestIsRefusedAndTheFileRemoved) {
   const auto body = some_file(1000);
   FileServer server(ServedFile{.body = body});

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -23,8 +24,9 @@
 namespace gantry::driver_package {
 
 struct Answer {
-  std::string text;          // head and body
-  bool then_silent = false;  // keeps the connection, says nothing more
+  std::string text;                   // head and body
+  bool then_silent = false;           // keeps the connection, says nothing more
+  std::chrono::milliseconds drip{0};  // a byte at a time, this long apart; 0: all at once
 };
 
 // How a server of files answers a request for `body`.
@@ -126,7 +128,9 @@ class FileServer {
       const auto answer = script_(request, number);
       std::string_view rest = answer.text;
       while (!rest.empty()) {
-        const auto sent = ::send(peer.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
+        const bool drips = answer.drip.count() > 0;
+        const auto sent = ::send(peer.get(), rest.data(), drips ? 1 : rest.size(), MSG_NOSIGNAL);
+        if (drips) std::this_thread::sleep_for(answer.drip);
         if (sent <= 0) break;
         rest.remove_prefix(static_cast<std::size_t>(sent));
       }

@@ -2,6 +2,7 @@
 #include "install/driver_package/sign_file.hpp"
 
 #include "base/core/text.hpp"
+#include "base/sys/shell_command.hpp"
 
 #include <fmt/format.h>
 
@@ -24,7 +25,7 @@ Status check_key(const sys::Host& host, const std::string& key) {
   return Error(Errc::Denied, fmt::format("other users than its owner may use the signing key {}, "
                                          "whose mode is {:04o}",
                                          key, info.mode))
-      .advise(fmt::format("run `chmod 600 {}`", key));
+      .advise(fmt::format("sudo chmod 600 {}", sys::shell_word(key)));
 }
 
 // Distributions have it below the build directory, which may be a link, or in a package of its own.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/core/clock.hpp"
 #include "base/core/printable.hpp"
 #include "base/core/text.hpp"
 #include "base/sys/socket_wait.hpp"
@@ -19,6 +20,7 @@ constexpr std::uint64_t kReport = std::uint64_t{1} << 20;
 // An attempt that brings less does not count as one that gets on: a server that sends a byte and
 // closes is not asked millions of times.
 constexpr std::uint64_t kGettingOn = std::uint64_t{1} << 20;
+constexpr std::uint64_t kSlowest = std::uint64_t{64} << 10;  // bytes in request.slowest
 constexpr std::chrono::milliseconds kLongestPause{30'000};
 
 bool is_redirection(int status) {
@@ -170,10 +172,26 @@ Status Transfer::on_head(const http::Response& head) {
       {.url = request_.package.url, .validator = validator_of(head), .total = total_});
   if (stored.ok()) stored = part_.reserve(total_);
   if (!stored.ok()) return give_up(std::move(stored).error());
+  measured_from_ = Clock::now();
+  measured_ = 0;
+  return {};
+}
+
+Status Transfer::check_speed(std::size_t bytes) {
+  measured_ += bytes;
+  const auto now = Clock::now();
+  if (now - measured_from_ < request_.slowest) return {};
+  if (measured_ < kSlowest)
+    return Error(Errc::Timeout,
+                 fmt::format("the server sends less than {} in {} s", human_bytes(kSlowest),
+                             std::chrono::ceil<std::chrono::seconds>(request_.slowest).count()));
+  measured_from_ = now;
+  measured_ = 0;
   return {};
 }
 
 Status Transfer::on_piece(std::string_view bytes) {
+  GANTRY_CHECK(check_speed(bytes.size()));
   const auto most = request_.package.bytes != 0 ? request_.package.bytes : request_.limit_bytes;
   if (part_.size() + bytes.size() > most)
     return Error(Errc::TooLarge, fmt::format("the server sends more than {} bytes", most));

@@ -45,6 +45,7 @@ class Transfer {
   Status begin_again(std::string_view why);
   Status on_piece(std::string_view bytes);
   Status judge_refusal(const http::Response& response, std::string_view url);
+  Status check_speed(std::size_t bytes);
   Status is_complete() const;
   Status wait_before_next(const Error& failure);
   Error give_up(Error error);  // another attempt would end in the same way
@@ -56,6 +57,8 @@ class Transfer {
   std::uint64_t furthest_ = 0;  // bytes, over all attempts
   std::uint64_t reported_ = 0;
   std::chrono::milliseconds pause_{0};
+  std::chrono::steady_clock::time_point measured_from_{};
+  std::uint64_t measured_ = 0;  // bytes since then
   bool final_ = false;
 };
 

@@ -84,6 +84,9 @@ std::vector<std::string> undo_steps(SetupWork& work) {
 
 std::string state_after(const SetupWork& work) {
   const auto* before = work.before();
+  if (before == nullptr && work.journal.unloaded)
+    return "the driver that was loaded before, which Gantry did not install, is unloaded: what "
+           "installed it, or a reboot, loads it again";
   if (before == nullptr) return "all is as it was before";
   if (!work.journal.unloaded) return fmt::format("the driver {} stays", describe(*before));
   return fmt::format("the driver {} is loaded again", describe(*before));
@@ -133,6 +136,14 @@ Status go_back(SetupWork& work) {
       .advise("when the cause is gone, run the same command again, or: sudo gantry driver remove");
 }
 
+void finish_recorded(SetupWork& work, std::vector<std::string>& done) {
+  run_last_steps(work, index_of(work.journal.steps, is_record) + 1, done);
+  const auto closed = work.effects.remove(std::string(kJournalPath));
+  if (!closed.ok())
+    work.note(fmt::format("the journal stays; the same command again removes it: {}",
+                          closed.error().text()));
+}
+
 Status go_forward(SetupWork& work, std::vector<std::string>& done) {
   const auto& steps = work.journal.steps;
   const auto record = index_of(steps, is_record);
@@ -146,11 +157,7 @@ Status go_forward(SetupWork& work, std::vector<std::string>& done) {
   auto status = work.options.exclusively ? work.options.exclusively(act) : act();
   if (!status.ok() && !begun) return turn_back(work, status.error());
   if (!status.ok()) return status;
-  run_last_steps(work, record + 1, done);
-  const auto closed = work.effects.remove(std::string(kJournalPath));
-  if (!closed.ok())
-    work.note(fmt::format("the journal stays; the same command again removes it: {}",
-                          closed.error().text()));
+  finish_recorded(work, done);
   return {};
 }
 

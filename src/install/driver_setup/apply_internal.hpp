@@ -11,6 +11,10 @@ namespace gantry::driver_setup {
 // The journal is gone on success, and after a way back that succeeded.
 Status go_forward(SetupWork& work, std::vector<std::string>& done);
 
+// The steps after the record, which nothing takes back: what fails becomes a note. Then the journal
+// is gone.
+void finish_recorded(SetupWork& work, std::vector<std::string>& done);
+
 // Takes the steps up to journal.step back, the last one first, and removes the journal. Internal,
 // with every failure, if something is left in between.
 Status go_back(SetupWork& work);

@@ -2,6 +2,7 @@
 #include "install/driver_setup/boot_files.hpp"
 
 #include "base/sys/shell_command.hpp"
+#include "install/driver_setup/layout.hpp"
 #include "install/driver_setup/unit_template_internal.hpp"
 
 #include <fmt/format.h>
@@ -37,7 +38,28 @@ std::string hook(std::string_view program, std::string_view body) {
       sys::shell_word(program), body);
 }
 
+// systemd.service(5): '%' begins a specifier, and a path with spaces stands in quotes.
+std::string unit_word(std::string_view path) {
+  std::string word;
+  bool quoted = false;
+  for (const char c : path) {
+    if (c == '%' || c == '$') word += c;
+    if (c == '"' || c == '\\') word += '\\';
+    quoted = quoted || c == ' ' || c == '"' || c == '\\' || c == '\'' || c == ';';
+    word += c;
+  }
+  return quoted ? fmt::format("\"{}\"", word) : word;
+}
+
 }  // namespace
+
+std::string reason_against_program(const sys::Host& host, std::string_view program) {
+  if (program.ends_with(" (deleted)")) return "its file was replaced or removed while it ran";
+  for (const auto* lost : {"/tmp/", "/run/", "/dev/shm/"})
+    if (program.starts_with(lost)) return "its directory is empty after a boot";
+  const auto trusted = check_trusted_program(host, program);
+  return trusted.ok() ? "" : trusted.error().cause();
+}
 
 std::string dpkg_hook(std::string_view program) {
   return hook(program,
@@ -66,9 +88,10 @@ std::string kernel_install_hook(std::string_view program) {
 
 std::string driver_unit(std::string_view program) {
   std::string text(driver_unit_template());
+  const auto word = unit_word(program);
   for (auto at = text.find(kPackagedProgram); at != std::string::npos;
-       at = text.find(kPackagedProgram, at + program.size()))
-    text.replace(at, kPackagedProgram.size(), program);
+       at = text.find(kPackagedProgram, at + word.size()))
+    text.replace(at, kPackagedProgram.size(), word);
   return text;
 }
 

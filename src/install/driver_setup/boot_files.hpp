@@ -34,4 +34,8 @@ std::string dpkg_removal_hook(std::string_view program);
 std::string kernel_install_hook(std::string_view program);
 std::string driver_unit(std::string_view program);
 
+// Why a boot must not run this program as root: other users can change it, or it will be gone. ""
+// if nothing is known against it.
+std::string reason_against_program(const sys::Host& host, std::string_view program);
+
 }  // namespace gantry::driver_setup

@@ -90,8 +90,10 @@ void add_switch_nodes(const sys::Host& host, NodeList& nodes) {
 
 bool has_numbers(const sys::Host& host, const RequiredNode& wanted) {
   const auto node = host.device(wanted.path);
+  // A mode without rights for the owner comes from a number in the wrong base; any other may be one
+  // that a rule of udev gave.
   return node.ok() && node->kind == sys::FileKind::CharDevice && node->major == wanted.node.major &&
-         node->minor == wanted.node.minor;
+         node->minor == wanted.node.minor && (node->mode & 0600U) == 0600U;
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include "install/driver_setup/effects_for_test.hpp"
 
 #include "base/core/text.hpp"
-#include "base/sys/replace_file.hpp"
+#include "base/sys/kernel.hpp"
 #include "gpu/loader/ld_cache.hpp"
 #include "install/driver_package/checksum.hpp"
 #include "install/driver_package/run_header.hpp"

@@ -4,7 +4,6 @@
 #include "base/core/text.hpp"
 #include "base/sys/kernel.hpp"
 #include "base/sys/remove_tree.hpp"
-#include "base/sys/replace_file.hpp"
 #include "install/driver_setup/layout.hpp"
 
 #include <fcntl.h>
@@ -48,51 +47,87 @@ Status copy_bytes(int from, int to, const std::string& shown) {
   }
 }
 
-Status copy_file(const std::string& from, const std::string& to) {
-  const sys::UniqueFd in(::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!in.valid()) return failed("open", from);
-  const sys::UniqueFd out(
-      ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!out.valid()) return failed("write", to);
-  return copy_bytes(in.get(), out.get(), to);
+Status sync_directory(int directory, const std::string& shown) {
+  return ::fsync(directory) == 0 ? Status() : Status(failed("fsync the directory of", shown));
 }
 
 // The archive may say other owners than root. An ordinary user's own tree is theirs already.
-Status set_owner_and_mode(const std::string& path, unsigned mode) {
-  if (::geteuid() == 0 && ::lchown(path.c_str(), 0, 0) != 0) return failed("chown", path);
-  if (::chmod(path.c_str(), mode) != 0) return failed("chmod", path);
+Status set_owner_and_mode(int file, unsigned mode, const std::string& shown) {
+  if (::geteuid() == 0 && ::fchown(file, 0, 0) != 0) return failed("chown", shown);
+  if (::fchmod(file, mode) != 0) return failed("chmod", shown);
   return {};
 }
 
-Status sync_parent(const std::string& path) {
-  const std::string directory(parent_directory(path));
-  const sys::UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.valid() && ::fsync(fd.get()) == 0) return {};
-  return failed("fsync", directory);
+Result<sys::UniqueFd> open_regular(int directory, const std::string& name,
+                                   const std::string& shown) {
+  sys::UniqueFd file(
+      ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file.valid()) return failed("open", shown);
+  GANTRY_TRY(const auto info, sys::file_info(file.get(), shown));
+  if (info.kind != sys::FileKind::Regular)
+    return Error(Errc::Invalid, fmt::format("{} is not a file", shown));
+  return file;
+}
+
+Result<sys::UniqueFd> create_new(int directory, const std::string& name, const std::string& shown) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  sys::UniqueFd file(::openat(directory, name.c_str(), kFlags, 0600));
+  if (!file.valid()) return failed("write", shown);
+  return file;
+}
+
+Status write_new(int directory, const std::string& name, std::string_view content, unsigned mode,
+                 const std::string& shown) {
+  GANTRY_TRY(const auto file, create_new(directory, name, shown));
+  GANTRY_CHECK(sys::write_all(file.get(), content, shown));
+  if (::fchmod(file.get(), mode) != 0) return failed("chmod", shown);
+  return ::fsync(file.get()) == 0 ? Status() : Status(failed("fsync", shown));
+}
+
+bool is_missing(int directory, const std::string& name) {
+  struct stat info {};
+  return ::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
 }
 
 }  // namespace
 
-Result<std::string> HostFiles::real_path(const std::string& path) const {
-  GANTRY_TRY(const auto parent, host_.resolve(parent_directory(path)));
-  return host_.outside(join_path(parent, base_name(path)));
+Result<HostFiles::OpenPlace> HostFiles::open_place(const std::string& path) const {
+  GANTRY_TRY(auto directory, host_.open(parent_directory(path), O_RDONLY | O_DIRECTORY));
+  return OpenPlace{.directory = std::move(directory),
+                   .name = std::string(base_name(path)),
+                   .shown = host_.outside(path)};
 }
 
 Status HostFiles::save(const std::string& path, std::string_view content, unsigned mode) {
   GANTRY_CHECK(HostFiles::make_directory(std::string(parent_directory(path))));
-  GANTRY_TRY(const auto real, real_path(path));
-  return sys::replace_file_alone(real, content, mode);
+  GANTRY_TRY(const auto place, open_place(path));
+  const int directory = place.directory.get();
+  const auto temporary = sys::temporary_of(place.name);
+  ::unlinkat(directory, temporary.c_str(), 0);
+  auto written = write_new(directory, temporary, content, mode, place.shown);
+  if (written.ok() && ::renameat(directory, temporary.c_str(), directory, place.name.c_str()) != 0)
+    written = failed("write", place.shown);
+  if (written.ok()) return sync_directory(directory, place.shown);
+  ::unlinkat(directory, temporary.c_str(), 0);
+  return written;
 }
 
 // What is in the staging directory is ours and goes away, so a second name is enough.
 Status HostFiles::copy(const std::string& from, const std::string& to, unsigned mode) {
-  GANTRY_TRY(const auto source, real_path(from));
-  GANTRY_TRY(const auto target, real_path(to));
+  GANTRY_TRY(const auto source, open_place(from));
+  GANTRY_TRY(const auto target, open_place(to));
   const bool ours = from.starts_with(fmt::format("{}/", kStaging));
-  ::unlink(target.c_str());
-  if (!ours || ::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, target.c_str(), 0) != 0)
-    GANTRY_CHECK(copy_file(source, target));
-  return set_owner_and_mode(target, mode);
+  ::unlinkat(target.directory.get(), target.name.c_str(), 0);
+  const bool linked = ours && ::linkat(source.directory.get(), source.name.c_str(),
+                                       target.directory.get(), target.name.c_str(), 0) == 0;
+  if (linked) {
+    GANTRY_TRY(const auto file, open_regular(target.directory.get(), target.name, target.shown));
+    return set_owner_and_mode(file.get(), mode, target.shown);
+  }
+  GANTRY_TRY(const auto in, open_regular(source.directory.get(), source.name, source.shown));
+  GANTRY_TRY(const auto out, create_new(target.directory.get(), target.name, target.shown));
+  GANTRY_CHECK(copy_bytes(in.get(), out.get(), target.shown));
+  return set_owner_and_mode(out.get(), mode, target.shown);
 }
 
 Status HostFiles::make_directory(const std::string& path) {
@@ -101,32 +136,39 @@ Status HostFiles::make_directory(const std::string& path) {
 
 Status HostFiles::make_link(const std::string& path, const std::string& target) {
   GANTRY_CHECK(sys::real_kernel()->make_symlink(host_, path, target));
-  GANTRY_TRY(const auto real, real_path(path));
-  return sync_parent(real);
+  GANTRY_TRY(const auto place, open_place(path));
+  return sync_directory(place.directory.get(), place.shown);
 }
 
 Status HostFiles::rename(const std::string& from, const std::string& to) {
-  GANTRY_TRY(const auto source, real_path(from));
-  GANTRY_TRY(const auto target, real_path(to));
-  if (::rename(source.c_str(), target.c_str()) != 0) return failed("rename to", target);
-  return sync_parent(target);
+  GANTRY_TRY(const auto source, open_place(from));
+  GANTRY_TRY(const auto target, open_place(to));
+  if (::renameat(source.directory.get(), source.name.c_str(), target.directory.get(),
+                 target.name.c_str()) != 0)
+    return failed("rename to", target.shown);
+  return sync_directory(target.directory.get(), target.shown);
 }
 
+// Also what a save or a link that was killed left beside it.
 Status HostFiles::remove(const std::string& path) {
-  const auto real = real_path(path);
-  if (!real.ok()) return real.error().code() == Errc::NotFound ? Status() : real.error();
-  ::unlink(sys::temporary_of(*real).c_str());  // of a writer that was killed
-  if (::unlink(real->c_str()) == 0 || errno == ENOENT) return {};
-  return failed("remove", *real);
+  const auto place = open_place(path);
+  if (!place.ok()) return place.error().code() == Errc::NotFound ? Status() : Status(place.error());
+  const int directory = place->directory.get();
+  ::unlinkat(directory, sys::temporary_of(place->name).c_str(), 0);
+  if (::unlinkat(directory, place->name.c_str(), 0) == 0 || errno == ENOENT) return {};
+  const auto error = failed("remove", place->shown);
+  // A file system that is read-only says so before it looks for the name.
+  if (error.sys_errno() == EROFS && is_missing(directory, place->name)) return {};
+  return error;
 }
 
 Status HostFiles::remove_directory(const std::string& path) {
-  const auto real = real_path(path);
-  if (!real.ok()) return real.error().code() == Errc::NotFound ? Status() : real.error();
-  if (::rmdir(real->c_str()) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST ||
-      errno == EBUSY)
+  const auto place = open_place(path);
+  if (!place.ok()) return place.error().code() == Errc::NotFound ? Status() : Status(place.error());
+  if (::unlinkat(place->directory.get(), place->name.c_str(), AT_REMOVEDIR) == 0 ||
+      errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY)
     return {};
-  return failed("remove", *real);
+  return failed("remove", place->shown);
 }
 
 Status HostFiles::remove_tree(const std::string& path) {

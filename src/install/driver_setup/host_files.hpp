@@ -2,6 +2,7 @@
 // The part of the effects that is about files, on a machine or in a tree.
 #pragma once
 
+#include "base/sys/unique_fd.hpp"
 #include "install/driver_setup/install_effects.hpp"
 
 #include <string>
@@ -28,8 +29,14 @@ class HostFiles : public InstallEffects {
   const sys::Host& host() const { return host_; }
 
  private:
-  // Outside of the root, without links above the last name: these are resolved inside the root.
-  Result<std::string> real_path(const std::string& path) const;
+  // A name in a directory that is open: links above the name are followed once, inside the root,
+  // and somebody who exchanges a directory of the path meanwhile changes nothing.
+  struct OpenPlace {
+    sys::UniqueFd directory;
+    std::string name;
+    std::string shown;  // for messages
+  };
+  Result<OpenPlace> open_place(const std::string& path) const;
 
   const sys::Host& host_;
 };

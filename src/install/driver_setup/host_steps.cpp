@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 namespace gantry::driver_setup {
 namespace {
@@ -28,11 +29,22 @@ bool has_ldconfig(const sys::Host& host) {
                      [&](std::string_view program) { return host.exists(program); });
 }
 
+// /etc of an immutable system: what belongs there is left out, and the driver works without it.
+bool is_read_only(const Error& error) {
+  return error.sys_errno() == EROFS || contains(error.text(), "Read-only file system");
+}
+
 Status run_ldconfig(SetupWork& work) {
   const ProgramCall call{
       .words = {{.text = "ldconfig"}}, .needs = {}, .deadline = kLdconfigDeadline};
   GANTRY_CHECK(work.effects.run(call));
   return {};
+}
+
+// Where nothing can be written, nothing of ours is in the cache.
+Status run_ldconfig_if_writable(SetupWork& work) {
+  auto done = run_ldconfig(work);
+  return !done.ok() && is_read_only(done.error()) ? Status() : done;
 }
 
 bool has_line(std::string_view text, std::string_view wanted) {
@@ -49,11 +61,20 @@ std::string without_line(std::string_view text, std::string_view unwanted) {
   return kept;
 }
 
+// "include /etc/ld.so.conf.d/*.conf", or without "/etc/", as on Red Hat and SUSE.
+bool includes_drop_ins(std::string_view text) {
+  const auto all = lines(text);
+  return std::any_of(all.begin(), all.end(), [](std::string_view line) {
+    line = trim(line);
+    return line.starts_with("include") && contains(line, "ld.so.conf.d/");
+  });
+}
+
 // A configuration that includes no directory gets the line itself.
 Status add_to_loader_config(SetupWork& work) {
   const auto text = work.host.read(kLoaderConfig, kConfigLimit);
   const auto line = work.layout.lib64();
-  if (!text.ok() || contains(*text, "/etc/ld.so.conf.d/") || has_line(*text, line)) return {};
+  if (!text.ok() || includes_drop_ins(*text) || has_line(*text, line)) return {};
   work.journal.target.added_to_loader_config = true;
   GANTRY_CHECK(save_journal(work));
   const auto* end = text->empty() || text->ends_with('\n') ? "" : "\n";
@@ -63,7 +84,8 @@ Status add_to_loader_config(SetupWork& work) {
 
 Status remove_from_loader_config(SetupWork& work) {
   const auto text = work.host.read(kLoaderConfig, kConfigLimit);
-  if (!work.target().added_to_loader_config || !text.ok()) return {};
+  if (!work.target().added_to_loader_config || !text.ok() || !has_line(*text, work.layout.lib64()))
+    return {};
   return work.effects.save(std::string(kLoaderConfig), without_line(*text, work.layout.lib64()),
                            0644);
 }
@@ -88,6 +110,12 @@ Status replace_licence_file(SetupWork& work, const std::string& from, const std:
     GANTRY_CHECK(note_created(work, to));
   }
   return work.effects.save(to, content, mode);
+}
+
+Status add_to_loader_cache(SetupWork& work) {
+  GANTRY_CHECK(add_to_loader_config(work));
+  GANTRY_CHECK(create_file(work, std::string(kLoaderDropIn), work.layout.lib64() + "\n", 0644));
+  return run_ldconfig(work);
 }
 
 // People and services call nvidia-smi by its name alone.
@@ -139,11 +167,20 @@ Status update_loader_cache(SetupWork& work) {
                     work.layout.lib64()));
     return {};
   }
-  GANTRY_CHECK(add_to_loader_config(work));
-  GANTRY_CHECK(create_file(work, std::string(kLoaderDropIn), work.layout.lib64() + "\n", 0644));
-  GANTRY_CHECK(run_ldconfig(work));
+  const auto done = add_to_loader_cache(work);
+  if (!done.ok() && !is_read_only(done.error())) return done;
+  if (!done.ok())
+    work.note(
+        fmt::format("/etc cannot be written to: programs outside of containers find the libraries "
+                    "only with LD_LIBRARY_PATH={}",
+                    work.layout.lib64()));
   show_program(work);
   return {};
+}
+
+Status restore_loader_cache(SetupWork& work) {
+  if (!has_ldconfig(work.host) || !work.host.exists(kLoaderDropIn)) return {};
+  return run_ldconfig_if_writable(work);
 }
 
 Status undo_loader_cache(SetupWork& work) {
@@ -152,7 +189,7 @@ Status undo_loader_cache(SetupWork& work) {
     GANTRY_CHECK(remove_from_loader_config(work));
     GANTRY_CHECK(work.effects.remove(std::string(kLoaderDropIn)));
   }
-  return run_ldconfig(work);
+  return run_ldconfig_if_writable(work);
 }
 
 // Other programs of Google's nodes read it, so a file of Google's is kept aside for the removal.
@@ -185,10 +222,24 @@ Status verify_target(SetupWork& work) {
 }
 
 Status keep_at_boot(SetupWork& work) {
+  const auto reason = reason_against_program(work.host, work.options.program);
+  if (!reason.empty()) {
+    work.note(
+        fmt::format("nothing loads the driver at boot, because root would run {}, and {}: install "
+                    "gantry below /usr, then run the same command again",
+                    work.options.program, reason));
+    return {};
+  }
   for (const auto& file : boot_files(work.host, work.options.program)) {
     auto made = file.link.empty() ? create_file(work, file.path, file.content, file.mode)
                                   : create_link(work, file.path, file.link);
     if (made.ok()) continue;
+    if (is_read_only(made.error())) {
+      work.note(
+          "/etc cannot be written to, so nothing loads the driver at boot: run `gantry driver "
+          "install` with the same options after each boot, as a DaemonSet does");
+      return {};
+    }
     if (made.error().code() != Errc::Exists) return made;
     work.note(made.error().text());  // the administrator's own
   }

@@ -3,28 +3,16 @@
 
 #include "base/core/text.hpp"
 #include "install/driver_setup/device_nodes.hpp"
+#include "install/preflight/driver_services.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 namespace gantry::driver_setup {
 namespace {
-
-constexpr std::array<std::string_view, 8> kServices{
-    "nvidia-dcgm.service",          "dcgm.service",
-    "nvidia-fabricmanager.service", "nvidia-imex.service",
-    "nvidia-gridd.service",         "nvidia-topologyd.service",
-    "nvidia-powerd.service",        "nvidia-persistenced.service"};
-
-// As the kernel cuts them, after 15 characters. gantry-nvml is the agent's: it lets go under a
-// lease.
-constexpr std::array<std::string_view, 7> kServiceProcesses{
-    "nvidia-persiste", "nv-fabricmanage", "nvidia-topology", "nvidia-gridd",
-    "nvidia-imex",     "nvidia-powerd",   "gantry-nvml"};
 
 constexpr std::chrono::milliseconds kLookAgain{1000};
 constexpr std::string_view kPersistencePid = "/run/nvidia-persistenced/nvidia-persistenced.pid";
@@ -68,20 +56,9 @@ Status terminate_once(const std::vector<vfio::Holder>& holders, std::set<std::ui
 
 }  // namespace
 
-std::span<const std::string_view> driver_services() {
-  return kServices;
-}
-
-bool is_service_process(const vfio::Holder& holder) {
-  if (!holder.pod.empty()) return false;  // its pod would start it again
-  const bool unit = std::find(kServices.begin(), kServices.end(), holder.unit) != kServices.end();
-  return unit || std::find(kServiceProcesses.begin(), kServiceProcesses.end(), holder.name) !=
-                     kServiceProcesses.end();
-}
-
 std::vector<vfio::Holder> find_blocking_processes(const sys::Host& host) {
   auto holders = vfio::find_holders(host, nodes_that_hold_driver(host));
-  std::erase_if(holders, is_service_process);
+  std::erase_if(holders, preflight::is_service_process);
   const auto same = [](const auto& a, const auto& b) { return a.pid == b.pid; };
   holders.erase(std::unique(holders.begin(), holders.end(), same), holders.end());
   return holders;

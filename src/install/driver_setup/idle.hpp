@@ -9,22 +9,14 @@
 #include "vm/vfio/holders.hpp"
 
 #include <functional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace gantry::driver_setup {
 
-// Units of systemd that have the driver open as long as they run, in the order in which they are
-// stopped.
-std::span<const std::string_view> driver_services();
-
 // nvidia-persistenced, where no unit has it. Stands among services under this name.
 inline constexpr std::string_view kPersistenceDaemon = "nvidia-persistenced";
-
-// A process that goes when the services are stopped, or that the agent ends when it is asked.
-bool is_service_process(const vfio::Holder& holder);
 
 // The processes that must end before the driver can be unloaded, each once.
 std::vector<vfio::Holder> find_blocking_processes(const sys::Host& host);

@@ -24,6 +24,10 @@ struct InstallState {
   std::string patch_digest;
 };
 
+bool has_same_url(const InstallRecord& record, const PackageInfo& package) {
+  return !package.url.empty() && record.url == package.url && record.version == package.version;
+}
+
 Result<InstallState> look(const sys::Host& host, const DriverRequest& request) {
   InstallState now;
   GANTRY_CHECK(check_directory(request.directory));
@@ -31,6 +35,9 @@ Result<InstallState> look(const sys::Host& host, const DriverRequest& request) {
   GANTRY_TRY(now.journal, read_install_journal(host));
   GANTRY_TRY(now.package, identify_package(host, request, now.record));
   GANTRY_TRY(now.patch_digest, patch_digest_of(host, request));
+  // What is installed was checked when it was installed: it need not be downloaded to be known.
+  if (now.record && now.package.digest.empty() && has_same_url(*now.record, now.package))
+    now.package.digest = now.record->digest;
   return now;
 }
 
@@ -68,9 +75,15 @@ bool is_for_other_kernel(const sys::Host& host, const DriverRequest& request) {
   return !request.kernel.empty() && request.kernel != running_kernel(host);
 }
 
+// The installation of an earlier call came as far as its record: the driver may be in use already.
+bool lacks_last_steps(const InstallState& now) {
+  return now.journal && is_recorded(*now.journal, now.record);
+}
+
 // The fast path: nothing of the machine but the driver's own files and the kernel is looked at.
 bool needs_no_change(const sys::Host& host, const DriverRequest& request, const InstallState& now) {
-  if (now.journal || !is_wanted(now, request) || !has_licence(host, request)) return false;
+  if (now.journal && !lacks_last_steps(now)) return false;
+  if (!is_wanted(now, request) || !has_licence(host, request)) return false;
   const auto running = running_kernel(host);
   return is_complete(host, *now.record, request.kernel.empty() ? running : request.kernel);
 }
@@ -110,6 +123,7 @@ Result<InstallPlan> plan_for(const DriverRequest& request, const SetupOptions& o
 Status check_place(const sys::Host& host, const InstallRecord& target) {
   if (!target.has_files()) return {};
   const Layout layout(target.directory);
+  GANTRY_CHECK(check_trusted_place(host, layout.versions()));
   for (const auto part : kShownDirectories) {
     const auto path = layout.shown(part);
     const auto info = host.link_info(path);
@@ -128,7 +142,9 @@ Status settle_other_work(const sys::Host& host, InstallState& now, const Install
                          const SetupOptions& options, InstallEffects& effects) {
   if (!now.journal) return {};
   if (now.journal->command == "install" && !is_recorded(*now.journal, now.record)) {
-    if (now.journal->target.name == target.name && now.journal->target.source == target.source)
+    const auto& begun = now.journal->target;
+    if (begun.name == target.name && begun.source == target.source &&
+        begun.directory == target.directory)
       return {};
     if (options.progress)
       options.progress(fmt::format("take back the unfinished installation of {}",
@@ -160,7 +176,8 @@ InstallJournal journal_for(const InstallState& now, InstallPlan plan) {
   journal.target.made_cdi = old.target.made_cdi;
   journal.target.previous = old.target.previous;
   journal.placed_version = old.placed_version;
-  journal.placed_modules = old.placed_modules;
+  // After a reboot into another kernel, its modules may have been there before.
+  journal.placed_modules = old.placed_modules && old.kernel == journal.kernel;
   journal.unloaded = old.unloaded;
   journal.noted_packages = old.noted_packages;
   if (old.noted_packages) journal.target.removal = old.target.removal;
@@ -205,13 +222,26 @@ Result<PackageInfo> fetch(const sys::Host& host, const DriverRequest& request,
   return fetch_package(host, request, package, effects);
 }
 
+Result<SetupReport> keep_installed(const sys::Host& host, const DriverRequest& request,
+                                   const SetupOptions& options, InstallState& now,
+                                   InstallEffects& effects) {
+  SetupReport report{.record = *now.record};
+  if (!is_for_other_kernel(host, request)) {
+    GANTRY_TRY(report, load_record(host, *now.record, options, effects));
+  }
+  if (!now.journal) return report;
+  SetupWork work(host, options, *now.journal, effects);
+  finish_recorded(work, report.done);
+  report.changed = true;
+  report.notes.insert(report.notes.end(), work.notes.begin(), work.notes.end());
+  return report;
+}
+
 Result<SetupReport> install_locked(const sys::Host& host, const DriverRequest& request,
                                    const SetupOptions& options, InstallEffects& effects) {
   GANTRY_TRY(auto now, look(host, request));
-  if (needs_no_change(host, request, now)) {
-    if (is_for_other_kernel(host, request)) return SetupReport{.record = *now.record};
-    return load_record(host, *now.record, options, effects);
-  }
+  if (needs_no_change(host, request, now))
+    return keep_installed(host, request, options, now, effects);
   GANTRY_TRY(const auto facts, options.read_facts());
   GANTRY_CHECK(preflight::first_blocker(preflight::judge(facts, request)));
   if (request.source == Source::NvidiaContainer) {
@@ -242,7 +272,7 @@ Result<SetupPreview> preview_install(const sys::Host& host, const DriverRequest&
   preview.findings = preflight::judge(facts, request);
   GANTRY_TRY(const auto packages, packages_for(request, facts));
   GANTRY_TRY(preview.plan, plan_for(request, options, now, facts, packages));
-  preview.up_to_date = needs_no_change(host, request, now) &&
+  preview.up_to_date = !now.journal && needs_no_change(host, request, now) &&
                        verify(host, *now.record, VerifyDepth::Loaded, nullptr).good();
   return preview;
 }

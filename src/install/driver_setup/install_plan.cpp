@@ -92,6 +92,34 @@ Status check_same_directory(const PlanInput& input) {
                           installed->directory));
 }
 
+// The loader would find the libraries of the one and the kernel the modules of the other.
+Status check_same_kind(const PlanInput& input) {
+  const auto& installed = input.installed;
+  if (!installed || installed->has_files() == has_own_files(input.request.source)) return {};
+  return Error(Errc::Exists, fmt::format("the driver {} is installed from {}, and one from {} "
+                                         "cannot stand beside it",
+                                         describe(*installed), to_string(installed->source),
+                                         to_string(input.request.source)))
+      .advise("take it off first: sudo gantry driver remove");
+}
+
+// `current` and the loader's cache belong to the kernel that runs, too.
+Status check_loaded_stays(const PlanInput& input, const InstallPlan& plan) {
+  const auto& loaded = input.facts.loaded.version;
+  const bool loads = plan.kernel == input.facts.kernel.release;
+  if (loads || loaded.empty() || loaded == plan.target.version ||
+      !has_own_files(input.request.source))
+    return {};
+  return Error(
+             Errc::Busy,
+             fmt::format("the kernel {} runs with the driver {}: programs would get the libraries "
+                         "of {} and fail until the reboot into {}",
+                         input.facts.kernel.release, loaded, plan.target.version, plan.kernel))
+      .advise(fmt::format("install it for the running kernel, then: sudo gantry driver build "
+                          "--kernel {}",
+                          plan.kernel));
+}
+
 void add(std::vector<InstallStep>& steps, std::initializer_list<StepKind> kinds) {
   for (const auto kind : kinds) steps.push_back({.kind = kind});
 }
@@ -217,10 +245,12 @@ std::string describe(const InstallStep& step, const InstallRecord& target) {
 
 Result<InstallPlan> make_plan(const PlanInput& input) {
   GANTRY_CHECK(check_directory(input.request.directory));
+  GANTRY_CHECK(check_same_kind(input));
   GANTRY_CHECK(check_same_directory(input));
   InstallPlan plan;
   GANTRY_TRY(plan.target, target_of(input));
   plan.kernel = input.request.kernel.empty() ? input.facts.kernel.release : input.request.kernel;
+  GANTRY_CHECK(check_loaded_stays(input, plan));
   if (input.packages) {
     plan.target.removal = removal_of(*input.packages);
     plan.notes = input.packages->notes;

@@ -95,6 +95,27 @@ std::string describe(const InstallRecord& record) {
   return fmt::format("{} ({})", record.version, preflight::to_string(*record.flavour));
 }
 
+std::string install_command(const InstallRecord& record) {
+  std::string text = "sudo gantry driver install";
+  const auto add = [&](std::string_view option, std::string_view value) {
+    if (!value.empty()) text += fmt::format(" {} {}", option, sys::shell_word(value));
+  };
+  if (record.source != preflight::Source::Run) add("--source", to_string(record.source));
+  if (!record.url.empty())
+    add("--url", record.url);
+  else if (record.has_files())
+    add("--run", record.archive.path);
+  else
+    add("--version", record.version);
+  add("--sha256", record.digest);
+  if (record.source == preflight::Source::Precompiled) text += " --modules DIR";
+  if (!record.patch_digest.empty()) text += " --patch FILE";
+  if (record.flavour) add("--flavour", preflight::to_string(*record.flavour));
+  if (record.has_files() && record.directory != preflight::kDefaultDirectory)
+    add("--directory", record.directory);
+  return text;
+}
+
 void write_record(json::Writer& out, const InstallRecord& record) {
   out.object([&] {
     out.member("format", kRecordFormat);

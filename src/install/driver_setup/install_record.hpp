@@ -66,6 +66,9 @@ struct InstallRecord {
 // "580.159.04 (open)"
 std::string describe(const InstallRecord& record);
 
+// The command that installs it again: "sudo gantry driver install --run FILE --sha256 HEX".
+std::string install_command(const InstallRecord& record);
+
 std::string to_json(const InstallRecord& record);
 // Corrupt if it is not what to_json writes. Bounded; accepts any bytes.
 Result<InstallRecord> parse_record(std::string text);

@@ -42,6 +42,35 @@ Status load_file(SetupWork& work, const std::string& path, const std::string& op
   return loaded;
 }
 
+ProgramCall modprobe(std::string_view name) {
+  return {.words = {{.text = "modprobe"}, {.text = std::string(name)}}, .needs = {}};
+}
+
+// Many distributions pack the kernel's own modules, which kernels before 5.17 cannot unpack.
+Status load_kernels_own(SetupWork& work, const std::string& path) {
+  auto loaded = load_file(work, path, "");
+  if (loaded.ok() || loaded.error().code() != Errc::Unsupported) return loaded;
+  const auto file = base_name(path);
+  GANTRY_CHECK(work.effects.run(modprobe(file.substr(0, file.find(".ko")))));
+  return {};
+}
+
+// A module of this version beside those of another one crashes, or says nothing but numbers.
+Status check_none_of_other_version(const SetupWork& work, const InstallRecord& record) {
+  const auto loaded = loaded_version(work.host);
+  if (loaded.empty() || loaded == record.version) return {};
+  return Error(Errc::Busy, fmt::format("the kernel has the driver {} loaded, and {} is installed",
+                                       loaded, describe(record)))
+      .advise(
+          "find out what loads it (ls /etc/modules-load.d /etc/modprobe.d), then sudo reboot; or "
+          "run `gantry driver install` again, which unloads it");
+}
+
+// Displays need it; a kernel for the cloud may lack what it is built on.
+bool can_do_without(std::string_view module) {
+  return module == "nvidia-modeset";
+}
+
 // Modules of the kernel itself that a module of the driver needs: drm, i2c-core, ipmi.
 Status load_dependencies(SetupWork& work, const std::string& path, const std::string& release) {
   GANTRY_TRY(const auto file, kernel_module::read_module(work.host, path));
@@ -49,8 +78,15 @@ Status load_dependencies(SetupWork& work, const std::string& path, const std::st
   GANTRY_TRY(const auto loaded, kernel_module::read_loaded_modules(work.host));
   GANTRY_TRY(const auto index, kernel_module::read_module_index(work.host, release));
   GANTRY_TRY(const auto needed, kernel_module::files_to_load_first(file, index, loaded, release));
-  for (const auto& one : needed) GANTRY_CHECK(load_file(work, one, ""));
+  for (const auto& one : needed) GANTRY_CHECK(load_kernels_own(work, one));
   return {};
+}
+
+Status load_one(SetupWork& work, const std::string& directory, const std::string& name,
+                const std::string& release) {
+  const auto path = fmt::format("{}/{}.ko", directory, name);
+  GANTRY_CHECK(load_dependencies(work, path, release));
+  return load_file(work, path, module_options(work.host, name));
 }
 
 Status load_placed(SetupWork& work, const InstallRecord& record, const std::string& release) {
@@ -62,11 +98,15 @@ Status load_placed(SetupWork& work, const InstallRecord& record, const std::stri
                                              describe(record), release))
         .advise(fmt::format("sudo gantry driver build --kernel {}", release));
   }
+  GANTRY_CHECK(check_trusted_place(work.host, directory));
+  GANTRY_CHECK(check_none_of_other_version(work, record));
   GANTRY_TRY(const auto loaded, kernel_module::read_loaded_modules(work.host));
   for (const auto& name : kernel_module::load_order(wanted, loaded)) {
-    const auto path = fmt::format("{}/{}.ko", directory, name);
-    GANTRY_CHECK(load_dependencies(work, path, release));
-    GANTRY_CHECK(load_file(work, path, module_options(work.host, name)));
+    auto done = load_one(work, directory, name, release);
+    if (done.ok()) continue;
+    if (!can_do_without(name)) return done;
+    work.note(
+        fmt::format("{} is not loaded, so displays do not work: {}", name, done.error().cause()));
   }
   return {};
 }
@@ -74,8 +114,7 @@ Status load_placed(SetupWork& work, const InstallRecord& record, const std::stri
 // Packages put their modules where modprobe finds them, with the distribution's own rules.
 Status load_packaged(SetupWork& work) {
   for (const auto* name : kLoadedModules) {
-    const ProgramCall call{.words = {{.text = "modprobe"}, {.text = name}}, .needs = {}};
-    auto loaded = work.effects.run(call);
+    auto loaded = work.effects.run(modprobe(name));
     if (loaded.ok()) continue;
     if (name != kLoadedModules.front()) {  // a driver without displays may not have them
       work.note(fmt::format("{} is not loaded: {}", name, loaded.error().cause()));
@@ -103,6 +142,22 @@ Status unload_all(SetupWork& work) {
     if (!unloaded.ok() && unloaded.error().code() != Errc::NotFound) return unloaded;
   }
   return {};
+}
+
+// Of GPUDirect and displays: nothing here loads them again.
+void note_modules_left_out(SetupWork& work) {
+  const auto loaded = kernel_module::read_loaded_modules(work.host);
+  if (!loaded.ok() || work.journal.command != "install") return;
+  for (const auto& module : *loaded) {
+    const bool ours = std::any_of(kLoadedModules.begin(), kLoadedModules.end(), [&](auto* name) {
+      return kernel_module::module_name(name) == module.name;
+    });
+    if (ours || !kernel_module::is_driver_module(module.name)) continue;
+    work.note(fmt::format(
+        "the module {0} was loaded and is not any more; if something needs it, build it "
+        "for the new driver, then: sudo modprobe {0}",
+        module.name));
+  }
 }
 
 std::string char_link(const sys::FileInfo& node) {
@@ -140,14 +195,19 @@ Status unload_modules(SetupWork& work) {
     work.journal.unloaded = true;
     GANTRY_CHECK(save_journal(work));
   }
+  note_modules_left_out(work);
   return unload_all(work);
 }
 
+// Also when nvidia is still there: it refused after nvidia_uvm was unloaded.
 Status undo_unload_modules(SetupWork& work) {
   const auto* before = work.before();
   if (before == nullptr || !work.journal.unloaded) return {};
-  if (loaded_version(work.host) == before->version) return {};
-  GANTRY_CHECK(load_modules(work, *before));
+  const bool refused = loaded_version(work.host) == before->version;
+  auto loaded = load_modules(work, *before);
+  const bool none_of_ours = !loaded.ok() && loaded.error().code() == Errc::NotFound;
+  if (refused && none_of_ours) return {};
+  GANTRY_CHECK(loaded);
   return make_nodes(work);
 }
 

@@ -2,6 +2,10 @@
 #include "install/driver_setup/layout.hpp"
 
 #include "base/core/text.hpp"
+#include "base/sys/shell_command.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -22,6 +26,28 @@ constexpr std::array<std::string_view, 28> kTakenDirectories{
     "/usr/sbin", "/usr/share", "/usr/local/lib", "/var"};
 constexpr std::array<std::string_view, 6> kVolatileDirectories{"/dev/", "/proc/", "/run/",
                                                                "/sys/", "/tmp/",  "/var/run/"};
+
+// The group of a directory such as /usr/local is one of administrators.
+Status check_owner_of(const sys::Host& host, const std::string& path, const sys::FileInfo& root) {
+  const auto info = host.info(path);
+  if (!info.ok()) return {};  // it will be made
+  const bool trusted = info->uid == 0 || info->uid == root.uid || info->uid == ::geteuid();
+  const bool by_all = (info->mode & S_IWOTH) != 0 && (info->mode & S_ISVTX) == 0;
+  if (trusted && !by_all) return {};
+  const auto shown = host.outside(path);
+  return Error(Errc::Denied, trusted ? fmt::format("every user can change {}", shown)
+                                     : fmt::format("user {} can change {}", info->uid, shown))
+      .advise(fmt::format("use another --directory, or: sudo chown root {0} && sudo chmod go-w {0}",
+                          sys::shell_word(shown)));
+}
+
+Status check_owners(const sys::Host& host, std::string there) {
+  GANTRY_TRY(const auto root, host.info("/"));
+  GANTRY_TRY(there, host.resolve(there));
+  for (; there.size() > 1; there = std::string(parent_directory(there)))
+    GANTRY_CHECK(check_owner_of(host, there, root));
+  return {};
+}
 
 bool is_hexadecimal(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
@@ -103,6 +129,16 @@ Status check_directory(std::string_view directory) {
                                           taken ? "other software has its files there"
                                                 : "its files are lost at a reboot"))
       .advise("the usual one is --directory /usr/local/nvidia");
+}
+
+Status check_trusted_place(const sys::Host& host, std::string_view path) {
+  std::string there(path);
+  while (there.size() > 1 && !host.exists(there)) there = std::string(parent_directory(there));
+  return check_owners(host, std::move(there)).in("the driver's files are loaded as root");
+}
+
+Status check_trusted_program(const sys::Host& host, std::string_view path) {
+  return host.exists(path) ? check_owners(host, std::string(path)) : Status();
 }
 
 }  // namespace gantry::driver_setup

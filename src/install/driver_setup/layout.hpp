@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "base/sys/host.hpp"
 #include "install/preflight/driver_branches.hpp"
 
 #include <array>
@@ -61,5 +62,11 @@ class Layout {
 // Invalid if this cannot be the directory of the driver: it must be absolute, without "..", and not
 // one that other software uses, such as /usr.
 Status check_directory(std::string_view directory);
+
+// Denied if a user other than root could put other files in the place of these: the kernel loads
+// modules from there, and programs of root load libraries.
+Status check_trusted_place(const sys::Host& host, std::string_view path);
+// The same for a program that will run as root.
+Status check_trusted_program(const sys::Host& host, std::string_view path);
 
 }  // namespace gantry::driver_setup

@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -43,20 +44,40 @@ bool shows_same_file(const sys::Host& host, const std::string& path) {
   return here.valid() && there.ok() && sys::same_file(here.get(), there->get());
 }
 
-// Ours, but with messages in English: some are recognised.
-std::vector<std::string> program_environment() {
-  std::vector<std::string> environment;
-  bool has_path = false;
-  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
-    const std::string_view text(*variable);
-    if (text.starts_with("LC_") || text.starts_with("LANG") || text.starts_with("MAKE")) continue;
-    has_path = has_path || text.starts_with("PATH=");
-    environment.emplace_back(text);
+constexpr std::array<std::string_view, 14> kPassedVariables{
+    "TERM",        "TZ",          "KBUILD_SIGN_PIN", "http_proxy",       "HTTP_PROXY",
+    "https_proxy", "HTTPS_PROXY", "ftp_proxy",       "FTP_PROXY",        "no_proxy",
+    "NO_PROXY",    "all_proxy",   "ALL_PROXY",       "SOURCE_DATE_EPOCH"};
+
+bool is_passed(std::string_view variable) {
+  const auto name = variable.substr(0, variable.find('='));
+  return std::find(kPassedVariables.begin(), kPassedVariables.end(), name) !=
+         kPassedVariables.end();
+}
+
+// Only absolute directories: an empty one is the current one.
+void append_path(std::string& path, std::string_view ours) {
+  for (const auto directory : split(ours, ':'))
+    if (directory.starts_with('/')) path += fmt::format(":{}", directory);
+}
+
+// execvp would look in our own PATH, not in the one that the program gets.
+std::string find_program(const std::string& name, const std::vector<std::string>& environment) {
+  constexpr std::string_view kPath = "PATH=";
+  for (const std::string_view variable : environment) {
+    if (contains(name, "/") || !variable.starts_with(kPath)) continue;
+    for (const auto directory : split(variable.substr(kPath.size()), ':')) {
+      auto path = fmt::format("{}/{}", directory, name);
+      if (::access(path.c_str(), X_OK) == 0) return path;
+    }
   }
-  environment.emplace_back("LC_ALL=C");
-  environment.emplace_back("DEBIAN_FRONTEND=noninteractive");
-  if (!has_path) environment.push_back(fmt::format("PATH={}", fmt::join(kProgramDirectories, ":")));
-  return environment;
+  return name;
+}
+
+// A build or an archive that goes on when we were killed would write into the directories of the
+// next run. A package tool is not interrupted: it has a lock of its own.
+bool end_with_parent() {
+  return ::prctl(PR_SET_PDEATHSIG, SIGTERM) == 0;
 }
 
 std::string_view end_of(std::string_view output) {
@@ -105,8 +126,12 @@ class LiveEffects final : public HostFiles {
     auto argv = words_for(host(), call, place);
     if (place == ToolPlace::Machine && !host().is_live())
       argv.insert(argv.begin(), {"chroot", host().root()});
-    GANTRY_TRY(auto result, sys::run_command(argv, {.deadline = call.deadline,
-                                                    .environment = program_environment()}));
+    sys::CommandOptions options{.deadline = call.deadline,
+                                .environment = environment_for_programs(environ),
+                                .long_output = sys::LongOutput::KeepsEnd};
+    if (call.place != ProgramPlace::Machine) options.before = end_with_parent;
+    argv.front() = find_program(argv.front(), options.environment);
+    GANTRY_TRY(auto result, sys::run_command(argv, options));
     const auto& good = call.good;
     if (result.status == 0 || std::find(good.begin(), good.end(), result.status) != good.end())
       return std::move(result.output);
@@ -148,6 +173,18 @@ class LiveEffects final : public HostFiles {
 };
 
 }  // namespace
+
+std::vector<std::string> environment_for_programs(const char* const* ours) {
+  std::vector<std::string> environment{"LC_ALL=C", "DEBIAN_FRONTEND=noninteractive", "HOME=/root"};
+  auto path = fmt::format("PATH={}", fmt::join(kProgramDirectories, ":"));
+  for (; ours != nullptr && *ours != nullptr; ++ours) {
+    const std::string_view variable(*ours);
+    if (is_passed(variable)) environment.emplace_back(variable);
+    if (variable.starts_with("PATH=")) append_path(path, variable.substr(5));
+  }
+  environment.push_back(std::move(path));
+  return environment;
+}
 
 std::string to_text(const ProgramCall& call) {
   std::string text;

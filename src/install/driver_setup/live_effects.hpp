@@ -33,4 +33,9 @@ ToolPlace place_of_tools(const sys::Host& host, const ProgramCall& call);
 // the image shows the same file under the same path, as with a mount of /usr/src.
 std::vector<std::string> words_for(const sys::Host& host, const ProgramCall& call, ToolPlace place);
 
+// What programs that run as root get of our environment, which may be an ordinary user's: a PATH
+// that begins with the system's directories, English messages, and of the rest only what reaches a
+// proxy or a signing key. make, cc, sh, tar and apt take commands and libraries from many others.
+std::vector<std::string> environment_for_programs(const char* const* ours);
+
 }  // namespace gantry::driver_setup

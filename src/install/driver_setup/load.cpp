@@ -33,6 +33,14 @@ InstallJournal quiet_journal(const InstallRecord& record, std::string kernel) {
           .kernel = std::move(kernel)};
 }
 
+// The compilers that are there. Without facts the usual one is taken.
+std::optional<preflight::MachineFacts> facts_if_readable(const SetupOptions& options) {
+  if (!options.read_facts) return std::nullopt;
+  auto facts = options.read_facts();
+  if (!facts.ok()) return std::nullopt;
+  return *std::move(facts);
+}
+
 // Whether containers would get this driver.
 bool has_specification(const sys::Host& host, const InstallRecord& record) {
   const auto text = host.read(kSpecificationPath);
@@ -95,6 +103,8 @@ Result<SetupReport> build(const sys::Host& host, const std::string& kernel,
   auto journal = quiet_journal(record, kernel);
   SetupWork work(host, options, journal, effects);
   work.keeps_journal = false;
+  const auto facts = facts_if_readable(options);
+  if (facts) work.facts = &*facts;
   const InstallStep step{.kind = StepKind::BuildModules, .subject = kernel};
   const auto text = describe(step, record);
   work.progress(text);

@@ -133,6 +133,8 @@ TEST(RequiredNodes, TakeNumbersModeAndOwnerFromTheDriver) {
   EXPECT_EQ(nodes_to_make(tree.host()).size(), 4U);
   tree.file("dev.table", "/dev/nvidia2 c 195 2 0666 0 0\n/dev/nvidia-uvm c 1 0 0666 0 0\n");
   EXPECT_EQ(nodes_to_make(tree.host()).size(), 3U) << "one is right, one has other numbers";
+  tree.file("dev.table", "/dev/nvidia2 c 195 2 01232 0 0\n");
+  EXPECT_EQ(nodes_to_make(tree.host()).size(), 4U) << "666 where a decimal number was expected";
   tree.file("proc/driver/nvidia/params", "ModifyDeviceFiles: 0\n");
   EXPECT_THAT(wanted_nodes(tree.host()), IsEmpty());
 }

@@ -43,6 +43,30 @@ Status check_version(const std::string& wanted, const std::string& found, std::s
       .advise(fmt::format("use --version {}, or another file", found));
 }
 
+// The header says what an archive is, whatever name the file has.
+Status check_kind(const driver_package::RunHeader& header, const preflight::DriverRequest& request,
+                  std::string_view where) {
+  using driver_package::RunKind;
+  const auto usual = driver_package::run_file_name(
+      {.architecture = header.architecture, .version = header.version});
+  if (header.kind == RunKind::VgpuHost)
+    return Error(Errc::Unsupported,
+                 fmt::format("{} is the driver of a vGPU host, which has no CUDA", where))
+        .advise(fmt::format("for containers use {}", usual));
+  if (header.kind == RunKind::GuestDriver && request.source == Source::Run)
+    return Error(Errc::Invalid, fmt::format("{} is the guest driver of vGPUs", where))
+        .advise(fmt::format("use --source grid; for whole GPUs use {}", usual));
+  if (header.kind == RunKind::Driver && request.source == Source::Grid)
+    return Error(
+               Errc::Invalid,
+               fmt::format("{} is the driver for whole GPUs, not the guest driver of vGPUs", where))
+        .advise(fmt::format("use --source run, or the archive {}",
+                            driver_package::run_file_name({.architecture = header.architecture,
+                                                           .version = header.version,
+                                                           .kind = RunKind::GuestDriver})));
+  return {};
+}
+
 Result<PackageInfo> local_file(const sys::Host& host, const preflight::DriverRequest& request,
                                const std::optional<InstallRecord>& record) {
   PackageInfo package;
@@ -52,6 +76,7 @@ Result<PackageInfo> local_file(const sys::Host& host, const preflight::DriverReq
     package.digest = record->digest;
   } else {
     GANTRY_TRY(const auto header, driver_package::read_run_header(host, request.run_file));
+    GANTRY_CHECK(check_kind(header, request, host.outside(request.run_file)));
     package.version = header.version;
     GANTRY_TRY(package.digest, driver_package::sha256_of(host, request.run_file));
   }
@@ -104,6 +129,7 @@ Result<PackageInfo> fetch_package(const sys::Host& host, const preflight::Driver
   fetched.digest = done.sha256;
   GANTRY_TRY(fetched.archive, stamp_of(host, done.path));
   GANTRY_TRY(const auto header, driver_package::read_run_header(host, done.path));
+  GANTRY_CHECK(check_kind(header, request, package.url));
   GANTRY_CHECK(check_version(package.version, header.version, package.url));
   return fetched;
 }

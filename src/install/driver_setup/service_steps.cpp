@@ -5,6 +5,7 @@
 #include "install/driver_setup/device_nodes.hpp"
 #include "install/driver_setup/idle.hpp"
 #include "install/driver_setup/setup_work_internal.hpp"
+#include "install/preflight/driver_services.hpp"
 
 #include <fmt/format.h>
 
@@ -64,8 +65,8 @@ Status stop_daemon(SetupWork& work) {
 std::vector<std::uint32_t> service_processes(const sys::Host& host) {
   std::vector<std::uint32_t> pids;
   for (const auto& holder : vfio::find_holders(host, nodes_that_hold_driver(host))) {
-    const bool ours =
-        is_service_process(holder) && holder.unit.empty() && !holder.name.starts_with("gantry");
+    const bool ours = preflight::is_service_process(holder) && holder.unit.empty() &&
+                      !holder.name.starts_with("gantry");
     if (ours && (pids.empty() || pids.back() != holder.pid)) pids.push_back(holder.pid);
   }
   return pids;
@@ -169,7 +170,7 @@ Status check_idle(SetupWork& work) {
 
 Status stop_services(SetupWork& work) {
   if (has_running_systemd(work.host)) {
-    for (const auto unit : driver_services()) {
+    for (const auto unit : preflight::driver_services()) {
       if (!has_unit_file(work.host, unit) || !is_active(work, unit)) continue;
       GANTRY_CHECK(note_service(work, unit));
       GANTRY_CHECK(work.effects.run(systemctl("stop", unit)));

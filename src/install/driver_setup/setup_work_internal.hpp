@@ -119,6 +119,8 @@ Status update_loader_cache(SetupWork& work);
 Status undo_loader_cache(SetupWork& work);
 Status write_google_cache(SetupWork& work);
 Status undo_google_cache(SetupWork& work);
+// After `current` has changed: many libraries have their version in the name.
+Status restore_loader_cache(SetupWork& work);
 Status verify_target(SetupWork& work);
 Status keep_at_boot(SetupWork& work);
 Status record_target(SetupWork& work);

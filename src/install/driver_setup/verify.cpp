@@ -51,10 +51,11 @@ class Verifier {
     const auto directory = layout_.version(record_.name);
     const auto damage = find_damage(host_, directory, layout_.file_list(record_.name));
     const auto wanted = fmt::format(".versions/{}", record_.name);
-    if (!damage.ok()) return add("files", VerifyState::Bad, damage.error().cause(), kInstallAgain);
+    if (!damage.ok())
+      return add("files", VerifyState::Bad, damage.error().cause(), install_again());
     if (!damage->empty())
       return add("files", VerifyState::Bad,
-                 fmt::format("{} is missing or damaged", host_.outside(*damage)), kInstallAgain);
+                 fmt::format("{} is missing or damaged", host_.outside(*damage)), install_again());
     if (host_.link(layout_.current()).value_or("") != wanted)
       return add("files", VerifyState::Bad,
                  fmt::format("{} does not lead to the driver {}", host_.outside(layout_.current()),
@@ -74,7 +75,7 @@ class Verifier {
       return add("modules", VerifyState::Bad,
                  fmt::format("the kernel has the driver {}, installed is {}", found->version,
                              describe(record_)),
-                 "sudo gantry driver install again, or sudo reboot");
+                 install_again() + ", or: sudo reboot");
     if (record_.flavour && is_other_flavour(found->flavour))
       return add("modules", VerifyState::Bad,
                  fmt::format("the kernel has the other modules of {}: the {} ones are installed",
@@ -147,7 +148,8 @@ class Verifier {
                  "see what the kernel says: sudo dmesg | grep NVRM");
     if (!contains(*output, record_.version))
       return add("nvidia-smi", VerifyState::Bad,
-                 fmt::format("nvidia-smi is not of the driver {}", record_.version), kInstallAgain);
+                 fmt::format("nvidia-smi is not of the driver {}", record_.version),
+                 install_again());
     good("nvidia-smi", "nvidia-smi answers");
   }
 
@@ -174,7 +176,11 @@ class Verifier {
         "sudo gantry cdi refresh");
   }
 
-  static constexpr const char* kInstallAgain = "install it again: sudo gantry driver install";
+  // What Gantry did not install, it cannot install again.
+  std::string install_again() const {
+    if (!record_.has_files() && record_.removal.empty()) return "install it again as it was";
+    return "install it again: " + install_command(record_);
+  }
 
   const sys::Host& host_;
   const InstallRecord& record_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps about the files of a version.
 #include "base/core/text.hpp"
+#include "install/driver_package/checksum.hpp"
 #include "install/driver_package/manifest.hpp"
 #include "install/driver_setup/build_modules.hpp"
 #include "install/driver_setup/place_files.hpp"
@@ -44,18 +45,49 @@ Result<driver_package::Manifest> read_manifest(const SetupWork& work, const std:
                                           work.target().version));
 }
 
+Error was_changed(const SetupWork& work, const std::string& path) {
+  return Error(Errc::Denied,
+               fmt::format("{} was changed while it was being installed", work.host.outside(path)))
+      .advise("find out who changes it, then run the same command again");
+}
+
+// The archive, as the digest of the target names it. One that is not in a directory of our own may
+// belong to a user who changes it after its digest was computed: its copy is what is run as root.
+Result<std::string> verified_archive(SetupWork& work) {
+  auto path = work.run_file();
+  if (!path.starts_with(fmt::format("{}/", kDownloads))) {
+    GANTRY_TRY(const auto original, work.host.resolve(path));
+    path = work.staging() + ".run";
+    GANTRY_CHECK(work.effects.copy(original, path, 0600));
+  }
+  GANTRY_TRY(const auto digest, driver_package::sha256_of(work.host, path));
+  if (digest != work.target().digest) return was_changed(work, work.run_file());
+  return path;
+}
+
+// The patch that belongs to the digest, where only root can change it.
+Result<std::string> verified_patch(SetupWork& work, std::string_view text) {
+  driver_package::Sha256 sum;
+  sum.add(text);
+  if (sum.finish() != work.target().patch_digest) return was_changed(work, work.request.patch);
+  auto path = work.staging() + ".patch";
+  GANTRY_CHECK(work.effects.save(path, text, 0600));
+  return path;
+}
+
 Status apply_patch(SetupWork& work, const std::string& unpacked) {
   if (work.request.patch.empty()) return {};
   GANTRY_TRY(const auto text, work.host.read(work.request.patch, kPatchLimit));
   GANTRY_TRY(const auto directory,
              patch_directory(text, unpacked, source_directory(*work.target().flavour)));
+  GANTRY_TRY(const auto patch, verified_patch(work, text));
   ProgramCall call{.words = {{.text = "patch"},
                              {.text = "-p1"},
                              {.text = "--batch"},
                              {.text = "-d"},
                              {.path = directory},
                              {.text = "-i"},
-                             {.path = work.request.patch}},
+                             {.path = patch}},
                    .place = ProgramPlace::Tools,
                    .needs = {"patch"},
                    .deadline = kPatchDeadline};
@@ -71,8 +103,9 @@ Status apply_patch(SetupWork& work, const std::string& unpacked) {
 Status unpack_into(SetupWork& work, const std::string& directory) {
   GANTRY_CHECK(work.effects.remove_tree(directory));
   GANTRY_CHECK(work.effects.make_directory(std::string(kStaging)));
+  GANTRY_TRY(const auto archive, verified_archive(work));
   ProgramCall call{.words = {{.text = "sh"},
-                             {.path = work.run_file()},
+                             {.path = archive},
                              {.text = "--extract-only"},
                              {.text = "--target"},
                              {.path = directory}},
@@ -165,8 +198,11 @@ Status build_for(SetupWork& work, const std::string& kernel) {
                     .compiler = {},
                     .jobs = work.options.jobs,
                     .key = {work.request.sign_key, work.request.sign_certificate}};
-  if (work.facts != nullptr)
-    build.compiler = choose_compiler(work.facts->compiler, work.facts->kernel);
+  if (work.facts != nullptr) {
+    auto built = work.facts->kernel;
+    if (build.headers.gcc_major) built.gcc_major = build.headers.gcc_major;
+    build.compiler = choose_compiler(work.facts->compiler, built);
+  }
   return build_modules(work.host, build, work.target(), trust_of(work), work.effects);
 }
 
@@ -199,7 +235,8 @@ Status undo_switch_version(SetupWork& work) {
   if (before == nullptr || !before->has_files()) return {};  // the links go with all that is new
   const auto target = fmt::format(".versions/{}", before->name);
   if (work.host.link(work.layout.current()).value_or("") == target) return {};
-  return work.effects.make_link(work.layout.current(), target);
+  GANTRY_CHECK(work.effects.make_link(work.layout.current(), target));
+  return restore_loader_cache(work);
 }
 
 Status clean_up(SetupWork& work) {

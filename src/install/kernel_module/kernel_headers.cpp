@@ -11,6 +11,7 @@ namespace gantry::kernel_module {
 namespace {
 
 constexpr std::size_t kMaxReleaseFile = 65536;
+constexpr std::size_t kMaxConfiguration = std::size_t{2} << 20U;
 
 // #define UTS_RELEASE "6.1.0-21-amd64"
 std::string release_in(std::string_view header) {
@@ -29,6 +30,21 @@ std::string prepared_release(const sys::Host& host, const std::string& directory
   return host.read_value(directory + "/include/config/kernel.release").value_or("");
 }
 
+// CONFIG_GCC_VERSION=120200; 0 of a kernel that clang built.
+std::optional<int> gcc_in_configuration(const sys::Host& host, const std::string& directory) {
+  constexpr std::string_view kName = "CONFIG_GCC_VERSION=";
+  constexpr std::uint64_t kPerMajor = 10'000;
+  const auto text = host.read(directory + "/include/config/auto.conf", kMaxConfiguration);
+  if (!text.ok()) return std::nullopt;
+  for (const auto line : lines(*text)) {
+    if (!line.starts_with(kName)) continue;
+    const auto version = parse_u64(line.substr(kName.size()));
+    if (version && *version >= kPerMajor && *version < 1000 * kPerMajor)
+      return static_cast<int>(*version / kPerMajor);
+  }
+  return std::nullopt;
+}
+
 bool has_makefiles(const sys::Host& host, const std::string& directory) {
   return host.exists(directory + "/scripts/Makefile.build") ||
          host.exists(directory + "/scripts/Makefile");
@@ -45,6 +61,7 @@ KernelBuildDir look_at(const sys::Host& host, const std::string& directory,
     found.has_scripts = true;
   }
   found.has_symbol_versions = host.exists(directory + "/Module.symvers");
+  found.gcc_major = gcc_in_configuration(host, directory);
   return found;
 }
 

@@ -33,6 +33,7 @@ struct KernelBuildDir {
   std::string release;               // include/generated/utsrelease.h; "" if that is missing
   bool has_scripts = false;          // scripts/Makefile.build
   bool has_symbol_versions = false;  // Module.symvers: without it a module has no dependencies
+  std::optional<int> gcc_major{};    // of the compiler that built that kernel
   bool in_image = false;             // of the image that Gantry runs in, not of the machine
   bool operator==(const KernelBuildDir&) const = default;
 };

@@ -107,6 +107,18 @@ TEST(KernelHeaders, AreFoundThroughTheLinkOfTheModules) {
                                       .has_symbol_versions = true}));
 }
 
+TEST(KernelHeaders, SayWhichCompilerBuiltTheirKernel) {
+  test::Tree tree;
+  debian(tree, "6.1.0-22-amd64");
+  const std::string configuration = "usr/src/linux-headers-6.1.0-22-amd64/include/config/auto.conf";
+  tree.file(configuration, "CONFIG_CC_IS_GCC=y\nCONFIG_GCC_VERSION=120200\n");
+  EXPECT_EQ(find_kernel_headers(tree.host(), "6.1.0-22-amd64")->gcc_major, 12);
+  for (const auto* other : {"CONFIG_GCC_VERSION=0\n", "CONFIG_GCC_VERSION=x\n", ""}) {
+    tree.file(configuration, other);
+    EXPECT_EQ(find_kernel_headers(tree.host(), "6.1.0-22-amd64")->gcc_major, std::nullopt);
+  }
+}
+
 TEST(KernelHeaders, MayHaveTheirMakefilesInAnotherDirectory) {
   test::Tree tree;
   const std::string release = "5.14.21-150500.55-default";

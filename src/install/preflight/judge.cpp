@@ -58,8 +58,9 @@ bool Judgement::loads() const {
 }
 
 bool Judgement::replaces_loaded() const {
-  if (!loads()) return false;
-  if (facts.loaded.version.empty()) return false;
+  if (!loads() || facts.loaded.version.empty()) return false;
+  // The one that NVIDIA's container has loaded is waited for, not unloaded.
+  if (request.source == Source::NvidiaContainer) return false;
   if (facts.loaded.version != version_of(request)) return true;
   const auto flavour = wanted_flavour();
   if (!flavour || facts.loaded.flavour == model::ModuleFlavour::Unknown) return false;

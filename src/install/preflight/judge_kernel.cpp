@@ -142,7 +142,8 @@ void judge_trust(Judgement& j) {
   const kernel_module::ModuleFile module{.name = "nvidia"};
   const auto reason = kernel_module::reason_refused(module, j.facts.trust)
                           .value_or("the kernel accepts signed modules only");
-  if (j.request.source == Source::Precompiled) return;  // judged by the modules themselves
+  if (j.request.source == Source::Precompiled) return;      // judged by the modules themselves
+  if (j.request.source == Source::NvidiaContainer) return;  // it may have signed ones
   if (!j.request.sign_key.empty()) {
     j.note(
         "modules-will-be-signed",

@@ -55,7 +55,8 @@ void judge_rights(Judgement& j) {
 }
 
 // How much each place gets, as a multiple of the archive: NVIDIA's archives grow to three or four
-// times their size when they are unpacked, and building takes about as much as the archive again.
+// times their size when they are unpacked, building takes about as much as the archive again, and
+// so does the download or the copy of a local archive.
 constexpr std::uint64_t kUsualArchive = 400 * kMiB;
 constexpr std::uint64_t kMargin = 16 * kMiB;
 
@@ -73,11 +74,10 @@ std::optional<std::uint64_t> archive_bytes(const Judgement& j) {
 
 std::vector<Need> needs_of(const Judgement& j) {
   const auto archive = archive_bytes(j).value_or(kUsualArchive);
-  const auto download = j.request.run_file.empty() ? archive : 0;
   if (j.request.source == Source::Packages) return {{"/usr", 5 * archive + kMargin}};
   if (j.request.source == Source::NvidiaContainer) return {};
   return {{j.request.directory, 4 * archive + kMargin},
-          {std::string(kWorkDirectory), 5 * archive + download + kMargin}};
+          {std::string(kWorkDirectory), 6 * archive + kMargin}};
 }
 
 // Two places on one file system need their sum.

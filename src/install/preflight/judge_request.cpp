@@ -17,7 +17,8 @@ using driver_package::RunKind;
 
 void judge_version(Judgement& j) {
   const auto text = version_of(j.request);
-  const bool may_be_open = j.request.source == Source::Packages;
+  const bool may_be_open =
+      j.request.source == Source::Packages || j.request.source == Source::NvidiaContainer;
   if (text.empty()) {
     if (may_be_open) return;
     j.block("version-missing",
@@ -96,7 +97,8 @@ void judge_digest(Judgement& j) {
             {.sentence = digest.error().cause(), .remedy = digest.error().remedy()});
     return;
   }
-  const bool archive = request.source == Source::Run || request.source == Source::Grid;
+  const bool archive =
+      request.source != Source::Packages && request.source != Source::NvidiaContainer;
   if (!archive || !request.run_file.empty() || request.trust_download_without_digest) return;
   if (is_placed(j.facts, version_of(request))) return;  // nothing is downloaded
   const auto* remedy =

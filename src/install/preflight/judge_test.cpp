@@ -163,6 +163,7 @@ TEST(Judge, OurOwnContainerIsNotInTheWay) {
 
 TEST(Judge, SaysOfACompilerInAPodThatTheImageLacksIt) {
   TestHost host;
+  host.remove("/usr/bin/gcc-12");
   TestHost image;
   image.remove("/usr/bin/make");
   host.sources.toolchain_root = image.tree().root();
@@ -179,6 +180,51 @@ TEST(Judge, HeadersInTheImageWillDo) {
   ASSERT_NE(find(host.judge(), "headers-missing"), nullptr);
   host.sources.toolchain_root = image.tree().root();
   EXPECT_EQ(find(host.judge(), "headers-missing"), nullptr);
+}
+
+TEST(Judge, TakesTheHostsCompilerInAPodIfItIsComplete) {
+  TestHost host;
+  TestHost image;
+  image.remove("/usr/bin/make");
+  host.sources.toolchain_root = image.tree().root();
+  EXPECT_FALSE(host.facts().compiler.from_image);
+  EXPECT_EQ(find(host.judge(), "make-missing"), nullptr);
+}
+
+// Only daemons of the driver are stopped: a program of Gantry's that computes is somebody's work.
+TEST(Judge, AWorkloadOfGantryIsNotAService) {
+  TestHost host;
+  host.loaded().process(812, "gantry-vector-a").opens(812, "/dev/nvidia0");
+  EXPECT_EQ(first_blocker(host.judge()).error().code(), Errc::Busy);
+}
+
+TEST(Judge, ADaemonOfTheDriverInAPodIsInTheWay) {
+  TestHost host;
+  host.loaded()
+      .process(812, "nvidia-persistenced",
+               "0::/kubepods.slice/kubepods-pod6f9c1d1e_0d5a_4b1e_9a51_0123456789ab.slice/"
+               "cri-containerd-" +
+                   std::string(64, 'a') + ".scope\n")
+      .opens(812, "/dev/nvidia0");
+  EXPECT_EQ(first_blocker(host.judge()).error().code(), Errc::Busy);
+}
+
+// It brings its own compiler and headers, says its version itself, and is waited for.
+TEST(Judge, NvidiasContainerNeedsNothingOfTheHost) {
+  TestHost host;
+  host.remove("/usr/bin/make").remove("/usr/bin/gcc").remove("/usr/src");
+  host.request = {.source = Source::NvidiaContainer};
+  const auto status = first_blocker(host.judge());
+  EXPECT_TRUE(status.ok()) << status.error().text();
+  host.loaded().process(4711, "python3").opens(4711, "/dev/nvidia0");
+  EXPECT_EQ(find(host.judge(), "gpu-in-use"), nullptr);
+}
+
+TEST(Judge, TheArchiveOfPrecompiledModulesNeedsADigestToo) {
+  TestHost host;
+  host.request.run_file.clear();
+  host.request.source = Source::Precompiled;
+  EXPECT_NE(find(host.judge(), "download-without-digest"), nullptr);
 }
 
 TEST(Judge, RemediesForAnotherMachineSaySo) {

@@ -136,6 +136,11 @@ void read_compilers(const sys::Host& host, CompilerFact& compiler) {
   compiler.has_linker = host.exists("/usr/bin/ld");
 }
 
+// Everything that a build calls is in one place: the host's, if it has all of it.
+bool is_complete(const CompilerFact& compiler) {
+  return compiler.has_make && compiler.has_linker && compiler.default_gcc;
+}
+
 }  // namespace
 
 void read_kernel(const sys::Host& host, const FactSources& sources, MachineFacts& facts) {
@@ -169,11 +174,9 @@ void read_precompiled(const sys::Host& host, const FactSources& sources, Machine
 }
 
 void read_toolchain(const sys::Host& host, const FactSources& sources, MachineFacts& facts) {
-  if (sources.toolchain_root.empty()) {
-    read_compilers(host, facts.compiler);
-    return;
-  }
-  facts.compiler.from_image = true;
+  read_compilers(host, facts.compiler);
+  if (sources.toolchain_root.empty() || is_complete(facts.compiler)) return;
+  facts.compiler = {.from_image = true};
   const auto image = sys::Host::at(sources.toolchain_root);
   if (image.ok()) {
     read_compilers(*image, facts.compiler);

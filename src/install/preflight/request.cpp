@@ -34,11 +34,12 @@ std::optional<Source> parse_source(std::string_view text) {
 }
 
 bool DriverRequest::builds_modules() const {
-  return source == Source::Run || source == Source::Grid || source == Source::NvidiaContainer;
+  return source == Source::Run || source == Source::Grid;
 }
 
 bool DriverRequest::downloads() const {
   if (source == Source::Precompiled) return run_file.empty();
+  if (source == Source::NvidiaContainer) return false;  // the container does
   return source == Source::Packages || run_file.empty();
 }
 

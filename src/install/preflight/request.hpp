@@ -59,7 +59,7 @@ struct DriverRequest {
 
   std::vector<std::string> ignore;  // codes of findings that shall warn instead of block
 
-  // Returns true if the modules are compiled on this machine.
+  // Returns true if the modules are compiled on this machine, with its headers and its compiler.
   bool builds_modules() const;
   // Returns true if files come over the network.
   bool downloads() const;

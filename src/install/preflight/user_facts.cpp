@@ -3,6 +3,7 @@
 #include "base/core/printable.hpp"
 #include "base/core/text.hpp"
 #include "gpu/nvml_child/cgroup.hpp"
+#include "install/preflight/driver_services.hpp"
 #include "install/preflight/facts_internal.hpp"
 
 #include <fmt/format.h>
@@ -30,15 +31,6 @@ nvml_child::CgroupOwner owner_of(const sys::Host& host, std::uint32_t pid) {
   return cgroup.ok() ? nvml_child::parse_cgroup_owner(*cgroup) : nvml_child::CgroupOwner{};
 }
 
-// The kernel cuts a process's name after 15 characters.
-bool is_service(const vfio::Holder& process) {
-  constexpr std::array<std::string_view, 6> kNames{"nvidia-persiste", "nv-fabricmanage",
-                                                   "nvidia-topology", "nvidia-gridd",
-                                                   "nvidia-imex",     "nvlsm"};
-  return process.name.starts_with("gantry") ||
-         std::find(kNames.begin(), kNames.end(), process.name) != kNames.end();
-}
-
 void read_holders(const sys::Host& host, MachineFacts& facts) {
   const auto nodes = driver_nodes(host);
   for (const auto& holder : vfio::find_holders(host, nodes)) {
@@ -47,7 +39,7 @@ void read_holders(const sys::Host& host, MachineFacts& facts) {
       facts.holders.push_back({.process = holder,
                                .nodes = {},
                                .container = owner_of(host, holder.pid).container_id,
-                               .is_service = is_service(holder)});
+                               .is_service = is_service_process(holder)});
     }
     facts.holders.back().nodes.push_back(holder.node);
   }
