@@ -49,13 +49,18 @@ class Server:
 
     def __init__(self, lane: Lane) -> None:
         self.link = lane.work / "served"
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", PORT), functools.partial(Handler, directory=str(self.link)))
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", PORT), functools.partial(Handler, directory=str(self.link)))
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def serve(self, repository: pathlib.Path) -> None:
         fresh = self.link.with_name("served.new")
         fresh.symlink_to(repository)
         fresh.replace(self.link)
+
+    def end(self) -> None:
+        """Frees the port for what runs next in this process."""
+        self.server.shutdown()
+        self.server.server_close()
 
 
 class Keys:

@@ -22,16 +22,18 @@ def run(lane: Lane, cluster) -> None:
     archive = lane.work / "gantry.tar"
     lane.run(TOP / "tools/image", lane.bin, archive, check=True)
     cluster.import_image(archive)
-    repository(lane)
+    server = Server(lane)
     try:
+        server.serve(repository(lane))
         install(lane, cluster)
         use(lane, cluster)
         configure(lane, cluster)
     finally:
         remove(lane, cluster)
+        server.end()
 
 
-def repository(lane: Lane) -> None:
+def repository(lane: Lane) -> pathlib.Path:
     """What `make repository` writes, and its key as helm reads it. The packages are stand-ins: helm takes the charts alone."""
     for package in (stub_deb(lane, "gantry", {"/opt/none": b""}), stub_rpm(lane, "gantry", {"/opt/none": b""})):
         package.replace(lane.work / package.name)
@@ -41,7 +43,7 @@ def repository(lane: Lane) -> None:
     lane.check("make repository", made.returncode == 0, made.stdout + made.stderr)
     keys.gpg("--dearmor", "-o", str(lane.work / "gantry-keyring.gpg"), str(place / "gpgkey")).check_returncode()
     keys.end()
-    Server(lane).serve(place)
+    return place
 
 
 def own_home(lane: Lane) -> dict[str, str]:
