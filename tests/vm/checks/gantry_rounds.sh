@@ -18,18 +18,28 @@ numbers() {
   echo "files of Gantry $(find /run/gantry /var/lib/gantry -type f 2>/dev/null | wc -l)"
   grep -E '^(vfio|nvidia)' /proc/modules | cut -d' ' -f1,3 | sort
 }
+# A process that has answered may need a moment to end: the numbers that stay for two seconds, after ten at the most.
+settled_numbers() {
+  local now before="" same=0 tries=0
+  while [ $same -lt 4 ] && [ $tries -lt 20 ]; do
+    now=$(numbers) same=$((same + 1)) tries=$((tries + 1))
+    [ "$now" = "$before" ] || same=0
+    before=$now
+    sleep 0.5
+  done
+  echo "$now"
+}
 check "one round to load everything" round
 before=$(functions_state)
-first=$(numbers)
+first=$(settled_numbers)
 kb=$(kernel_kb)
 done_rounds=0
 while [ $done_rounds -lt "$rounds" ] && round >/tmp/round 2>&1; do done_rounds=$((done_rounds + 1)); done
 check_is "$rounds rounds of bind, DMA through the IOMMU, release" "$rounds" "$done_rounds"
 [ $done_rounds -eq "$rounds" ] || cat /tmp/round
 check_is "all drivers and overrides are as before" "$before" "$(functions_state)"
-# A process that has answered may need a moment to end.
-numbers_again() { same "$first" "$(numbers)"; }
-check "processes, descriptors, groups, nodes, files and reference counts are as before" within 5 numbers_again
+last=$(settled_numbers)
+check_is "processes, descriptors, groups, nodes, files and reference counts are as before" "$first" "$last"
 grown=$(($(kernel_kb) - kb))
 check "the kernel keeps less than 2 MiB more ($grown kB)" test $grown -lt 2048
 
