@@ -128,9 +128,9 @@ def proxy(place: pathlib.Path) -> list:
     return ["kube-proxy", f"--config={place}/proxy.yaml", "--v=1"]
 
 
-def kubelet(place: pathlib.Path) -> list:
+def kubelet(place: pathlib.Path, address: str = ADDRESS) -> list:
     return ["kubelet", f"--config={place}/kubelet.yaml", f"--kubeconfig={place}/certs/kubelet.kubeconfig", "--root-dir=/var/lib/kubelet",
-            f"--hostname-override={NODE}", f"--node-ip={ADDRESS}", f"--cert-dir={place}/certs/kubelet"]
+            f"--hostname-override={NODE}", f"--node-ip={address}", f"--cert-dir={place}/certs/kubelet"]
 
 
 def containerd(place: pathlib.Path) -> list:

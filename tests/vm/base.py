@@ -28,7 +28,7 @@ BOOT_MODULES = ["virtio_pci", "9pnet_virtio", "9p", "overlay", "qemu_fw_cfg", "v
 MODULES = BOOT_MODULES + [
     "vfio-pci", "vfio_iommu_type1", "mdev", "kvm-amd", "kvm-intel", "vhost_net", "vhost_vsock", "tun", "snd-hda-intel",
     "veth", "bridge", "br_netfilter", "nf_tables", "nft_compat", "nft_chain_nat", "nft_masq", "nft_ct", "xt_MASQUERADE", "xt_comment",
-    "xt_addrtype", "xt_conntrack", "loop", "fuse", "squashfs", "pci-pf-stub"]
+    "xt_addrtype", "xt_conntrack", "loop", "fuse", "squashfs", "pci-pf-stub", "virtio_net"]
 # Debian's 6.12 has neither iommufd nor /dev/vfio/devices, but exports everything that these modules need.
 IOMMUFD_FLAGS = ("-DCONFIG_INTERVAL_TREE_SPAN_ITER=1 -DCONFIG_IOMMUFD_MODULE=1 -DCONFIG_IOMMUFD_DRIVER=1"
                  " -DCONFIG_VFIO_DEVICE_CDEV=1")

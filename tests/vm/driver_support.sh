@@ -79,3 +79,30 @@ kill_upgrade_at() { # NUMBER TO...
   strace -f -o /dev/null -e "trace=$calls" -e "inject=$calls:signal=KILL:when=$number" gantry driver upgrade "$@" >/tmp/killed 2>&1
   [ $? -eq 137 ]
 }
+
+# Google's directory, and note 003's log without the rows of its one GPU.
+google=/home/kubernetes/bin/nvidia
+cat >/tmp/google.note <<'END'
++-----------------------------------------------------------------------------+
+| NVIDIA-SMI 460.56       Driver Version: 460.56       CUDA Version: 11.2     |
+|-------------------------------+----------------------+----------------------+
+| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |
+|                               |                      |               MIG M. |
+|===============================+======================+======================|
++-----------------------------------------------------------------------------+
+| Processes:                                                                  |
+|  GPU   GI   CI        PID   Type   Process name                  GPU Memory |
+|        ID   ID                                                   Usage      |
+|=============================================================================|
+|  No running processes found                                                 |
++-----------------------------------------------------------------------------+
+Verifying Nvidia installation... DONE.
+Updating host's ld cache...
+Updating host's ld cache... DONE.
+END
+# like_note LOG: from the table on, without the rows of GPUs and the empty line between its halves.
+like_note() {
+  awk '/^\+-/ { table = 1 } !table || /^ *$/ { next } /^\|   [0-9]+  / { row = 1 } row { row = !/^\+-/; next } { print }' "$1" >/tmp/google.seen
+  diff /tmp/google.note /tmp/google.seen
+}
