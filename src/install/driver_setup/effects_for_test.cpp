@@ -25,7 +25,7 @@ std::string word(const ProgramCall& call, std::size_t index) {
   return call.words[index].text + call.words[index].path;
 }
 
-std::string manifest_of(const std::string& version) {
+std::string manifest_of(const std::string& version, bool has_persistence_daemon) {
   std::string text = fmt::format(
       "NVIDIA Accelerated Graphics Driver for Linux-x86_64\n{}\nnvidia-installer\n"
       "nvidia nvidia-uvm nvidia-modeset\n0\nkernel\n0\n0\n",
@@ -34,6 +34,7 @@ std::string manifest_of(const std::string& version) {
   text +=
       fmt::format("libcuda.so.1 0000 CUDA_SYMLINK NATIVE / libcuda.so.{} MODULE:gpgpu\n", version);
   text += "nvidia-smi 0755 UTILITY_BINARY MODULE:nvml\n";
+  if (has_persistence_daemon) text += "nvidia-persistenced 0755 UTILITY_BINARY MODULE:nvml\n";
   text += "nvidia-installer 0755 INSTALLER_BINARY MODULE:installer\n";
   for (const auto* directory : {"kernel", "kernel-open"})
     text += fmt::format("{}/Kbuild 0644 KERNEL_MODULE_SRC INHERIT_PATH_DEPTH:1 MODULE:resman\n",
@@ -269,7 +270,9 @@ Status TestEffects::run_program(const ProgramCall& call, std::string& output) {
 Status TestEffects::unpack(const std::string& archive, const std::string& target) {
   GANTRY_TRY(const auto header, driver_package::read_run_header(host(), archive));
   const auto& version = header.version;
-  write(target + "/.manifest", manifest_of(version));
+  const bool has_daemon = machine_.has_persistence_daemon;
+  write(target + "/.manifest", manifest_of(version, has_daemon));
+  if (has_daemon) write(target + "/nvidia-persistenced", "a daemon of " + version);
   write(fmt::format("{}/libcuda.so.{}", target, version), "a library of " + version);
   machine_.tree().link(target + "/libcuda.so.1", "libcuda.so." + version);
   write(target + "/nvidia-smi", "a program of " + version);

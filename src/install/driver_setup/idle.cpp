@@ -92,6 +92,14 @@ std::uint32_t persistence_daemon(const sys::Host& host) {
   return name.starts_with("nvidia-persiste") ? static_cast<std::uint32_t>(*pid) : 0;
 }
 
+bool ends_with_our_pod(const sys::Host& host) {
+  const auto here = sys::Host::at("/");
+  if (!here.ok()) return false;
+  const auto ours = here->link("/proc/self/ns/pid");
+  const auto theirs = host.link("/proc/1/ns/pid");
+  return ours.ok() && theirs.ok() && *ours != *theirs;
+}
+
 bool has_running_systemd(const sys::Host& host) {
   return host.exists("/run/systemd/system");
 }

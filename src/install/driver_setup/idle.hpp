@@ -34,6 +34,10 @@ Status await_idle(const sys::Host& host, const DrainRequest& request, InstallEff
 // The process of nvidia-persistenced outside systemd; 0 if there is none.
 std::uint32_t persistence_daemon(const sys::Host& host);
 
+// What we start runs in our PID namespace: in a pod that is not the machine's, the kernel ends it
+// with the pod's first process. False if that cannot be seen.
+bool ends_with_our_pod(const sys::Host& host);
+
 bool has_running_systemd(const sys::Host& host);
 
 }  // namespace gantry::driver_setup

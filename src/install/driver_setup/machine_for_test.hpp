@@ -86,7 +86,8 @@ class SetupMachine {
   std::map<std::string, std::string> server;  // archives by URL
   std::string smi_table;                      // what nvidia-smi prints; "": one line
   bool smi_fails = false;
-  bool processes_obey = true;  // they end at SIGTERM
+  bool has_persistence_daemon = false;  // in archives
+  bool processes_obey = true;           // they end at SIGTERM
   int reads_of_facts = 0;
   int told_agents = 0;
   SetupOptions options();

@@ -95,6 +95,22 @@ ProgramCall own_program(const InstallRecord& record, std::string_view program,
   return call;
 }
 
+// `lost`: what is missing without it.
+void start_program(SetupWork& work, const ProgramCall& call, std::string_view program,
+                   std::string_view lost) {
+  if (ends_with_our_pod(work.host)) {
+    work.note(
+        fmt::format("{} is not started, because it would end with this pod, so that {}; on "
+                    "the node: sudo {}",
+                    program, lost, to_text(call)));
+    return;
+  }
+  const auto started = work.effects.run(call);
+  if (!started.ok())
+    work.note(
+        fmt::format("{} does not start, so that {}: {}", program, lost, started.error().cause()));
+}
+
 // Keeps the state of GPUs that no process has open, so that the first call does not take seconds.
 void start_daemon(SetupWork& work, const InstallRecord& record) {
   const auto program = Layout(record.directory).bin() + "/nvidia-persistenced";
@@ -104,22 +120,15 @@ void start_daemon(SetupWork& work, const InstallRecord& record) {
   std::vector<std::string> options;
   if (version && version->branch >= kUvmPersistenceSince)
     options.emplace_back("--uvm-persistence-mode");
-  const auto started =
-      work.effects.run(own_program(record, kPersistenceDaemon, std::move(options)));
-  if (!started.ok())
-    work.note(
-        fmt::format("nvidia-persistenced does not start, so that the first use of a GPU may "
-                    "take seconds: {}",
-                    started.error().cause()));
+  start_program(work, own_program(record, kPersistenceDaemon, std::move(options)),
+                kPersistenceDaemon, "the first use of a GPU may take seconds");
 }
 
 void start_licence_daemon(SetupWork& work, const InstallRecord& record) {
   const auto program = Layout(record.directory).bin() + "/nvidia-gridd";
   if (record.source != preflight::Source::Grid || !work.host.exists(program)) return;
-  const auto started = work.effects.run(own_program(record, "nvidia-gridd", {}));
-  if (!started.ok())
-    work.note(fmt::format("nvidia-gridd does not start, so that there is no licence: {}",
-                          started.error().cause()));
+  start_program(work, own_program(record, "nvidia-gridd", {}), "nvidia-gridd",
+                "there is no licence");
 }
 
 // CUDA on machines with NVSwitches fails with error 802 without it. It must have the driver's

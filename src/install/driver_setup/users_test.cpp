@@ -92,6 +92,23 @@ TEST(DriverInstall, StopsTheDriversServicesAndStartsThemAgain) {
                                         Not(Contains("run systemctl stop nvidia-powerd.service"))));
 }
 
+// The kernel ends a PID namespace with its first process.
+TEST(DriverInstall, FromAPodStartsNoDaemonThatWouldEndWithIt) {
+  const auto runs_daemon = Contains(AllOf(StartsWith("run"), HasSubstr("/nvidia-persistenced")));
+  SetupMachine machine;
+  machine.has_persistence_daemon = true;
+  machine.tree().link("proc/1/ns/pid", "pid:[1]");
+  const auto report = machine.install(kOldDriver);
+  ASSERT_TRUE(report.ok()) << report.error().text();
+  EXPECT_THAT(machine.script.log, Not(runs_daemon));
+  EXPECT_THAT(report->notes, Contains(AllOf(HasSubstr("would end with this pod"),
+                                            HasSubstr("on the node: sudo env LD_LIBRARY_PATH="))));
+  SetupMachine here;
+  here.has_persistence_daemon = true;
+  expect_ok(here.install(kOldDriver));
+  EXPECT_THAT(here.script.log, runs_daemon);
+}
+
 TEST(DriverInstall, OneAtATime) {
   SetupMachine machine;
   const auto host = machine.host();
