@@ -266,14 +266,21 @@ class Machine(DebRoot):
         argv = ["setsid", "--ctty", "--wait", "chroot", str(self.root), "sh", "-ec", script]
         process = subprocess.Popen(argv, stdin=terminal, stdout=terminal, stderr=terminal, env={"PATH": PATH, "HOME": "/root", "LC_ALL": "C", "TERM": "dumb"})
         os.close(terminal)
-        output, left = b"", list(answers)
-        while select.select([controller], [], [], 60)[0]:
+        output, left, answered, quiet = b"", list(answers), 0, 0
+        while quiet < 60:
+            if not select.select([controller], [], [], 1)[0]:
+                quiet += 1
+                # zypper throws away what was typed before it reads; a question that is still the last word is answered again.
+                if re.search(rb"\(\w+\): \w*$", output):
+                    if len(output) != answered:
+                        answered, answer = len(output), left.pop(0) if left else ""
+                    os.write(controller, f"{answer}\n".encode())
+                continue
+            quiet = 0
             try:
                 output += os.read(controller, 65536)
             except OSError:  # the other end is closed
                 break
-            if re.search(rb"\(\w+\): $", output):
-                os.write(controller, f"{left.pop(0) if left else ''}\n".encode())
         else:
             process.kill()
         os.close(controller)
