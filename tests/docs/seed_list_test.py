@@ -86,7 +86,7 @@ class SeedLists(unittest.TestCase):
             for block in page.lanes:
                 found = seed_lists.runners(block.name)
                 self.assertEqual(len(found), 1, f"{page.path.name}: lane {block.name}")
-                missing = [command for command in block.commands() if not seed_lists.lane_runs(found[0].read_text(), page, command)]
+                missing = [command for command in block.commands() if not seed_lists.lane_runs(seed_lists.source(found[0]), page, command)]
                 self.assertEqual(missing, [], f"{page.path.name}: lane {block.name}")
 
     def test_links_lead_to_headings(self) -> None:

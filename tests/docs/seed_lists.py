@@ -136,6 +136,13 @@ def runners(name: str) -> list[pathlib.Path]:
     return [*tests.glob(f"e2e/**/{name}_lane"), *tests.glob(f"vm/checks/{name}.sh")]
 
 
+def source(lane: pathlib.Path) -> str:
+    """A lane, and the modules beside the lanes that it imports."""
+    text = lane.read_text()
+    modules = (FOLDER.parents[1] / f"tests/e2e/{name}.py" for name in re.findall(r"^from (\w+) import", text, flags=re.M))
+    return text + "".join(module.read_text() for module in modules if module.exists())
+
+
 def lane_runs(lane: str, page: Page, command: str) -> bool:
     """Whether the source of a lane reads the page, or has this command of it, maybe on several lines."""
     return page.path.name in lane or " ".join(command.split()) in " ".join(re.sub(r"\\+\n", " ", lane).split())
