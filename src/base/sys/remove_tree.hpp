@@ -7,8 +7,8 @@
 
 namespace gantry::sys {
 
-// Removes a directory and everything below it, by descriptor, without following links. Returns
-// Corrupt if it is nested more deeply than any tree of ours.
+// Removes a directory and everything below it, by descriptor, without following links, however
+// deep it is. Corrupt if somebody moves a part of it meanwhile.
 Status remove_tree(int parent, const std::string& name);
 
 }  // namespace gantry::sys
