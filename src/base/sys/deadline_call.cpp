@@ -3,16 +3,14 @@
 
 #include "base/core/clock.hpp"
 #include "base/sys/descriptor.hpp"
+#include "base/sys/detached_process.hpp"
+#include "base/sys/socket_wait.hpp"
 #include "base/sys/unique_fd.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -21,101 +19,44 @@
 namespace gantry::sys {
 namespace {
 
-constexpr std::chrono::milliseconds kInterruptAfter{1000};  // counted from the deadline
+constexpr std::chrono::milliseconds kInterruptAfter{1000};  // counted from the last moment
 
-// What the processes tell us, each with one write to a pipe, which is atomic.
-struct CallerReport {
-  enum Kind : int { Started, ForkFailed, Returned };
-  int kind = Returned;
-  int pid_or_errno = 0;
-  CallOutcome outcome = {};
-};
-
-// All that the calling process needs. It is prepared before the fork: that process may be forked
-// from one with threads, so it may make system calls only.
+// All that the calling process needs, prepared before the fork.
 struct CallJob {
-  int report;
+  int answer;
   int file;                  // -1: none
   unsigned last_descriptor;  // where close_range is missing
   const std::function<CallOutcome(int)>* call;
   itimerval interrupt;
 };
 
-void send_report(const CallJob& job, const CallerReport& report) {
-  if (::write(job.report, &report, sizeof report) < 0) return;  // the waiting process gave up
-}
-
 // A process that hangs must not keep a lock, a socket or the other end of a pipe.
 void close_all_others(const CallJob& job) {
-  const int file = job.file < 0 ? job.report : job.file;
-  const std::array kept{std::min(job.report, file), std::max(job.report, file)};
+  const int file = job.file < 0 ? job.answer : job.file;
+  const std::array kept{std::min(job.answer, file), std::max(job.answer, file)};
   close_all_but(kept, job.last_descriptor);
 }
 
-// Only SIGKILL and our own alarm end the process: Ctrl-C in a terminal must not stop a call that
-// the journal says is under way.
-void leave_our_session(const CallJob& job) {
-  ::setsid();
-  if (::chdir("/") != 0) return;  // it only keeps a directory in use
-  ::signal(SIGALRM, SIG_DFL);
-  sigset_t blocked;
-  ::sigfillset(&blocked);
-  ::sigdelset(&blocked, SIGALRM);
-  ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
+void run_caller(const CallJob& job) {
   ::setitimer(ITIMER_REAL, &job.interrupt, nullptr);
-}
-
-[[noreturn]] void run_caller(const CallJob& job) {
-  leave_our_session(job);
   close_all_others(job);
-  send_report(job, {.kind = CallerReport::Started, .pid_or_errno = ::getpid()});
   const auto outcome = (*job.call)(job.file);
-  send_report(job, {.kind = CallerReport::Returned, .outcome = outcome});
-  ::_exit(0);
+  if (::write(job.answer, &outcome, sizeof outcome) < 0) return;  // the waiting process gave up
 }
 
-// A process in between starts the calling process and exits, so that init collects it whenever it
-// ends, and we never have to wait for it.
-Status start_caller(const CallJob& job) {
-  const pid_t between = ::_Fork();
-  if (between < 0) return Error::sys(errno, "fork");
-  if (between == 0) {
-    const pid_t caller = ::_Fork();
-    if (caller == 0) run_caller(job);
-    if (caller < 0) send_report(job, {.kind = CallerReport::ForkFailed, .pid_or_errno = errno});
-    ::_exit(0);
-  }
-  while (::waitpid(between, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  return {};
-}
-
-Error stuck(std::string_view doing, std::chrono::milliseconds deadline, int pid) {
-  Error error(Errc::Timeout,
-              fmt::format("{} did not return within {} ms: it is stuck in the kernel", doing,
-                          deadline.count()));
-  if (pid <= 0) return error;
-  return std::move(error).advise(
-      fmt::format("see what it waits for with: sudo cat /proc/{}/stack", pid));
-}
-
-// The next report. Timeout at the deadline; Internal if the process ended without one.
-Result<CallerReport> next_report(int pipe, Clock::time_point until) {
-  for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-    pollfd wait{.fd = pipe, .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&wait, 1, static_cast<int>(std::clamp<long long>(left, 0, 1 << 30)));
-    if (ready < 0 && errno != EINTR) return Error::sys(errno, "poll");
-    if (ready == 0 && left <= 0) return Error(Errc::Timeout, "no answer in time");
-    if (ready <= 0) continue;
-    CallerReport report;
-    const auto got = ::read(pipe, &report, sizeof report);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Error::sys(errno, "read from the process that makes the call");
-    if (got != sizeof report)
-      return Error(Errc::Internal, "its process was killed before the call returned");
-    return report;
-  }
+// The outcome, with one write, which is atomic. Timeout if none came in time; Internal if the
+// process ended without one.
+Result<CallOutcome> await_outcome(int pipe, std::chrono::milliseconds time) {
+  const auto waited = wait_for(pipe, POLLIN, {.deadline = Clock::now() + time});
+  if (!waited.ok()) return waited.error();
+  CallOutcome outcome;
+  ssize_t got = -1;
+  do {
+    got = ::read(pipe, &outcome, sizeof outcome);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return Error::sys(errno, "read from the process that makes the call");
+  if (got == sizeof outcome) return outcome;
+  return Error(Errc::Internal, "its process was killed before the call returned");
 }
 
 timeval to_timeval(std::chrono::milliseconds time) {
@@ -127,27 +68,25 @@ timeval to_timeval(std::chrono::milliseconds time) {
 
 Result<CallOutcome> call_with_deadline(const std::function<CallOutcome(int file)>& call, int file,
                                        std::chrono::milliseconds deadline, std::string_view doing) {
-  const auto until = Clock::now() + deadline;
+  AnswerDeadline answer_by(deadline);
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
   const UniqueFd mine(ends[0]);
   UniqueFd theirs(ends[1]);
   const CallJob job{
-      .report = theirs.get(),
+      .answer = theirs.get(),
       .file = file,
       .last_descriptor = highest_descriptor(),
       .call = &call,
-      .interrupt = {.it_interval = {}, .it_value = to_timeval(deadline + kInterruptAfter)}};
-  GANTRY_CHECK(start_caller(job));
+      .interrupt = {.it_interval = {},
+                    .it_value = to_timeval(AnswerDeadline::longest(deadline) + kInterruptAfter)}};
+  GANTRY_TRY(const auto process, start_detached([&] { run_caller(job); }));
   theirs.reset();
-  for (int caller = 0;;) {
-    const auto report = next_report(mine.get(), until);
-    if (!report.ok() && report.error().code() == Errc::Timeout)
-      return stuck(doing, deadline, caller);
-    if (!report.ok()) return Error(report.error()).in(doing);
-    if (report->kind == CallerReport::ForkFailed) return Error::sys(report->pid_or_errno, "fork");
-    if (report->kind == CallerReport::Returned) return report->outcome;
-    caller = report->pid_or_errno;
+  for (;;) {
+    const auto outcome = await_outcome(mine.get(), answer_by.left());
+    if (outcome.ok()) return outcome;
+    if (outcome.error().code() != Errc::Timeout) return Error(outcome.error()).in(doing);
+    if (!answer_by.extend(process)) return late(doing, deadline, process);
   }
 }
 

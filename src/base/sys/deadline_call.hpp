@@ -24,11 +24,12 @@ struct CallOutcome {
 // before. Of our descriptors it has only `file`; pass -1 if it needs none. `doing` begins the
 // sentence of an error: "the write to /sys/x".
 //
-// Returns Timeout if the call did not return in time. The process stays in the kernel until the
-// kernel lets it go: it is not a child of ours, holds none of our locks, and is not waited for. A
-// wait that signals can interrupt ends one second after the deadline. What the call does later
-// cannot be known: look at the machine again before another call. Any thread may call it, but it
-// blocks until the deadline: never call it on the agent's loop or under a lock.
+// Returns Timeout if the call did not return in time; a process that did not get to run, on a
+// machine that is overloaded or was paused, has the time twice. The process stays in the kernel
+// until the kernel lets it go: it is not a child of ours, holds none of our locks, and is not
+// waited for. A wait that signals can interrupt ends one second after twice the deadline. What the
+// call does later cannot be known: look at the machine again before another call. Any thread may
+// call it, but it blocks until the deadline: never call it on the agent's loop or under a lock.
 Result<CallOutcome> call_with_deadline(const std::function<CallOutcome(int file)>& call, int file,
                                        std::chrono::milliseconds deadline, std::string_view doing);
 

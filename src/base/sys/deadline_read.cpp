@@ -3,15 +3,15 @@
 
 #include "base/core/clock.hpp"
 #include "base/sys/descriptor.hpp"
+#include "base/sys/detached_process.hpp"
+#include "base/sys/socket_wait.hpp"
 #include "base/sys/unique_fd.hpp"
 
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -71,49 +71,20 @@ void read_and_send(const ReaderJob& job, const FileName& file) {
 }
 
 // A FIFO in the place of a file, as in a tree that someone made, would keep the reader for ever.
-void end_after(unsigned seconds) {
-  ::signal(SIGALRM, SIG_DFL);
-  sigset_t alarm_only;
-  ::sigemptyset(&alarm_only);
-  ::sigaddset(&alarm_only, SIGALRM);
-  ::sigprocmask(SIG_UNBLOCK, &alarm_only, nullptr);
-  ::alarm(seconds);
-}
-
-[[noreturn]] void run_reader(const ReaderJob& job) {
-  ::setsid();
-  end_after(job.end_seconds);
+void run_reader(const ReaderJob& job) {
+  ::alarm(job.end_seconds);
   keep_own_descriptors(job);
   for (const auto& file : job.files) read_and_send(job, file);
-  ::_exit(0);
-}
-
-// A process in between starts the reader and exits, so that init collects the reader.
-Status start_reader(const ReaderJob& job) {
-  const pid_t between = ::_Fork();
-  if (between < 0) return Error::sys(errno, "fork");
-  if (between == 0) {
-    const pid_t reader = ::_Fork();
-    if (reader == 0) run_reader(job);
-    ::_exit(reader < 0 ? errno : 0);
-  }
-  int status = 0;
-  while (::waitpid(between, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) != 0) return Error::sys(WEXITSTATUS(status), "fork");
-  return {};
 }
 
 // Adds to `bytes` all that comes through the pipe until the reader ends.
-Status collect_answers(int pipe, Clock::time_point until, std::string& bytes) {
+Status collect_answers(int pipe, pid_t reader, AnswerDeadline& answer_by, std::string& bytes) {
   std::array<char, kMaxKernelRead> buffer{};
   for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-    pollfd wait{.fd = pipe, .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&wait, 1, static_cast<int>(std::clamp<long long>(left, 0, 1 << 30)));
-    if (ready < 0 && errno != EINTR) return Error::sys(errno, "poll");
-    if (ready == 0 && left <= 0) return Error(Errc::Timeout, "no answer in time");
-    if (ready <= 0) continue;
+    const auto waited = wait_for(pipe, POLLIN, {.deadline = Clock::now() + answer_by.left()});
+    if (!waited.ok() && waited.error().code() == Errc::Timeout && answer_by.extend(reader))
+      continue;
+    GANTRY_CHECK(waited);
     const auto got = ::read(pipe, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error::sys(errno, "read from the reading process");
@@ -170,7 +141,8 @@ FileName procfs_name(const UniqueFd& file) {
 
 ReaderJob job_of(std::span<const PendingFile> files, int answer,
                  std::chrono::milliseconds deadline) {
-  const auto seconds = std::chrono::ceil<std::chrono::seconds>(deadline).count();
+  const auto seconds =
+      std::chrono::ceil<std::chrono::seconds>(AnswerDeadline::longest(deadline)).count();
   ReaderJob job{.answer = answer,
                 .keep = {answer},
                 .max_descriptor = highest_descriptor(),
@@ -213,6 +185,11 @@ class DeadlineReader {
   std::string shown(std::size_t index) const { return host_.outside(paths_[index]); }
 
   Error timeout(const PendingFile& one) const {
+    if (late_ == LateReason::NotRunning)
+      return {Errc::Timeout,
+              fmt::format("the read of {} did not return within {} ms: its process did not get to "
+                          "run, because the machine is overloaded or was paused",
+                          shown(one.index), AnswerDeadline::longest(deadline_).count())};
     return {Errc::Timeout, fmt::format("the read of {} did not return within {} ms: the kernel "
                                        "holds the lock of the device",
                                        shown(one.index), deadline_.count())};
@@ -248,20 +225,24 @@ class DeadlineReader {
     return {count, Error(Errc::Internal, "the process that reads for Gantry was killed")};
   }
 
-  Status collect(std::span<const PendingFile> files, std::string& bytes) const {
-    const auto until = Clock::now() + deadline_;
+  Status collect(std::span<const PendingFile> files, std::string& bytes) {
+    AnswerDeadline answer_by(deadline_);
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
     const UniqueFd mine(ends[0]);
     UniqueFd theirs(ends[1]);
-    GANTRY_CHECK(start_reader(job_of(files, theirs.get(), deadline_)));
+    const auto job = job_of(files, theirs.get(), deadline_);
+    GANTRY_TRY(const auto reader, start_detached([&] { run_reader(job); }));
     theirs.reset();
-    return collect_answers(mine.get(), until, bytes);
+    auto collected = collect_answers(mine.get(), reader, answer_by, bytes);
+    if (!collected.ok()) late_ = late_reason(reader, deadline_);
+    return collected;
   }
 
   const Host& host_;
   std::span<const std::string> paths_;
   std::chrono::milliseconds deadline_;
+  LateReason late_ = LateReason::InKernel;  // of the last reader that timed out
   std::vector<PendingFile> pending_;
   std::vector<Result<std::string>> results_;
 };

@@ -19,8 +19,9 @@ inline constexpr std::size_t kMaxKernelWrite = 4096;  // the kernel's own limit 
 //
 // Returns Timeout if the write did not return in time. The writer stays in the kernel until the
 // kernel lets it go: it is not a child of ours, holds none of our descriptors (so none of our
-// locks), and is not waited for. A wait that signals can interrupt ends one second after the
-// deadline. What the write does later cannot be known: read the state again before another write.
+// locks), and is not waited for. A wait that signals can interrupt ends one second after
+// twice the deadline. What the write does later cannot be known: read the state again before
+// another write.
 //
 // Returns the error of open or write, with its errno, if one of them failed. Any thread may call
 // it, but it blocks until the deadline: never call it on the agent's loop or under a lock.
