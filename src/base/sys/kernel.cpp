@@ -3,6 +3,7 @@
 
 #include "base/core/text.hpp"
 #include "base/sys/child.hpp"
+#include "base/sys/machine_entry.hpp"
 
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -35,8 +36,8 @@ std::optional<std::string> boot_id(const Host& host) {
   return host.read_value(kPath);
 }
 
-Status run_to_success(const std::vector<std::string>& argv, std::chrono::seconds deadline) {
-  GANTRY_TRY(const CommandResult result, run_command(argv, deadline));
+Status run_to_success(const std::vector<std::string>& argv, const CommandOptions& options) {
+  GANTRY_TRY(const CommandResult result, run_command(argv, options));
   if (result.status == 0) return {};
   return Error(Errc::Internal, fmt::format("{} ended with status {}: {}", argv[0], result.status,
                                            trim(result.output)));
@@ -199,14 +200,18 @@ class RealKernel final : public Kernel {
 
   Status run(const Host& host, const std::vector<std::string>& argv,
              std::chrono::seconds deadline) override {
-    if (host.is_live()) return run_to_success(argv, deadline);
+    if (host.is_live()) return run_to_success(argv, {.deadline = deadline});
     if (!is_this_machine(host)) {
       return Error(Errc::Denied, fmt::format("{} is not the running machine, so {} is not run",
                                              host.root(), argv.front()));
     }
-    std::vector<std::string> inside{"chroot", host.root()};
-    inside.insert(inside.end(), argv.begin(), argv.end());
-    return run_to_success(inside, deadline);
+    const auto entry = MachineEntry::of(host);
+    CommandOptions options{.deadline = deadline};
+    options.before = [&] { return entry.enter(); };
+    for (char** variable = environ; *variable != nullptr; ++variable)
+      options.environment.emplace_back(*variable);
+    options.environment.emplace_back(MachineEntry::kIgnoreChroot);
+    return run_to_success(argv, options);
   }
 };
 
