@@ -215,8 +215,12 @@ Result<Journal> journal_when_idle(const sys::Host& host, const std::vector<PciAd
   for (;;) {
     GANTRY_TRY(const auto state, read_machine_state(host));
     GANTRY_TRY(auto journal, release_journal(host, state, targets));
-    const auto holders = find_holders(host, journal.nodes);
-    if (holders.empty()) return journal;
+    const auto search = search_holders(host, journal.nodes);
+    const auto& holders = search.holders;
+    if (holders.empty()) {
+      GANTRY_CHECK(check_all_readable(search));
+      return journal;
+    }
     if (left <= std::chrono::seconds(0)) {
       return Error(Errc::Busy, fmt::format("{} is in use by a virtual machine: {}",
                                            names_of(targets), describe(holders.front())))

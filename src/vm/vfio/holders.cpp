@@ -5,8 +5,10 @@
 #include "base/core/text.hpp"
 #include "gpu/device_users/node_search.hpp"
 #include "gpu/nvml_child/cgroup.hpp"
+#include "vm/vfio/system_unit_internal.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -34,13 +36,12 @@ std::string read_command(const sys::Host& host, std::uint32_t pid, const std::st
   return command;
 }
 
-// "0::/system.slice/nvidia-dcgm.service" -> "nvidia-dcgm.service"
-std::string unit_of(std::string_view cgroup) {
-  for (const auto line : lines(cgroup)) {
-    const auto name = line.substr(line.rfind('/') + 1);
-    if (contains(line, "/system.slice/") && name.ends_with(".service")) return std::string(name);
-  }
-  return "";
+// "4711 (gantry) D 1 ...": the words from the state on. The name may contain any character, so its
+// end is the last ")".
+std::vector<std::string_view> words_after_name(std::string_view stat) {
+  const auto end = stat.rfind(") ");
+  return end == std::string_view::npos ? std::vector<std::string_view>()
+                                       : split(stat.substr(end + 2), ' ');
 }
 
 Holder describe_process(const sys::Host& host, std::uint32_t pid) {
@@ -50,7 +51,7 @@ Holder describe_process(const sys::Host& host, std::uint32_t pid) {
   const auto cgroup = host.read(process_file(pid, "cgroup"), kSmallFile).value_or("");
   const auto owner = nvml_child::parse_cgroup_owner(cgroup);
   if (!owner.pod_uid.empty()) holder.pod = pod_name(host, owner.pod_uid);
-  holder.unit = unit_of(cgroup);
+  holder.unit = system_unit(host, pid, cgroup);
   return holder;
 }
 
@@ -73,12 +74,10 @@ std::set<std::string> waiting_processes(const sys::Host& host) {
   for (const auto pid : processes(host)) {
     const auto stat = host.read(process_file(pid, "stat"), kSmallFile);
     if (!stat.ok()) continue;
-    // "4711 (gantry) D 1 ...": the name may contain any character, so its end is the last ")".
     const auto begin = stat->find('(');
-    const auto end = stat->rfind(") ");
-    if (begin == std::string::npos || end == std::string::npos || end < begin) continue;
-    const auto name = std::string_view(*stat).substr(begin + 1, end - begin - 1);
-    const auto words = split(std::string_view(*stat).substr(end + 2), ' ');
+    const auto words = words_after_name(*stat);
+    if (begin == std::string::npos || words.empty()) continue;
+    const auto name = std::string_view(*stat).substr(begin + 1);
     if (!name.starts_with("gantry") || words.front() != "D") continue;
     const auto start = words.size() > kStartTime ? words[kStartTime] : "";
     waiting.insert(fmt::format("{} {}", pid, start));
@@ -104,20 +103,41 @@ std::string pod_name(const sys::Host& host, const std::string& uid) {
   return uid;
 }
 
-std::vector<Holder> find_holders(const sys::Host& host, std::span<const std::string> nodes) {
-  std::vector<Holder> holders;
-  if (nodes.empty()) return holders;
+HolderSearch search_holders(const sys::Host& host, std::span<const std::string> nodes) {
+  HolderSearch found;
+  if (nodes.empty()) return found;
   const device_users::NodeSearch search(host, nodes);
   for (const auto pid : processes(host)) {
-    const auto used = search.used_by(pid);
+    const auto used = search.uses_of(pid);
+    if (!used.ok()) found.unreadable.push_back(pid);
     if (!used.ok() || used->empty()) continue;
     auto holder = describe_process(host, pid);
     for (const auto& node : *used) {
-      holder.node = node;
-      holders.push_back(holder);
+      holder.node = node.path;
+      holder.opens = node.opens;
+      found.holders.push_back(holder);
     }
   }
-  return holders;
+  return found;
+}
+
+std::string describe_unreadable(std::span<const std::uint32_t> pids) {
+  constexpr std::size_t kShown = 5;
+  const auto shown = pids.first(std::min(pids.size(), kShown));
+  return fmt::format("{} process{} cannot be looked into (pid {}{})", pids.size(),
+                     pids.size() == 1 ? "" : "es", fmt::join(shown, ", "),
+                     pids.size() > kShown ? ", ..." : "");
+}
+
+Status check_all_readable(const HolderSearch& search) {
+  if (search.unreadable.empty()) return {};
+  return Error(Errc::Busy, fmt::format("{}, so it cannot be known whether a process uses the GPU",
+                                       describe_unreadable(search.unreadable)))
+      .advise(kReadAllProcesses);
+}
+
+std::vector<Holder> find_holders(const sys::Host& host, std::span<const std::string> nodes) {
+  return search_holders(host, nodes).holders;
 }
 
 // Every process is in this state for moments, such as while it reads its program from a disk.

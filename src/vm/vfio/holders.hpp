@@ -3,11 +3,13 @@
 // driver: the unbind would wait in the kernel.
 #pragma once
 
+#include "base/core/result.hpp"
 #include "base/sys/host.hpp"
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gantry::vfio {
@@ -18,7 +20,8 @@ struct Holder {
   std::string command;  // its arguments, shortened; its name if it shows none
   std::string node;     // "/dev/nvidia0"
   std::string pod;      // "namespace/name", or the pod's UID if its name is unknown; "" if no pod
-  std::string unit;     // "nvidia-dcgm.service"; "" if it is not a service
+  std::string unit;     // "nvidia-dcgm.service"; "" unless it is certainly a service of the system
+  unsigned opens = 1;   // how often it has the node open
   bool operator==(const Holder&) const = default;
 };
 
@@ -26,7 +29,23 @@ struct Holder {
 std::string describe(const Holder& holder);
 
 // All holders of any of these nodes, by pid: open descriptors and mappings. A process with several
-// of the nodes is there once for each. A process that another user owns is seen only by root.
+// of the nodes is there once for each.
+struct HolderSearch {
+  std::vector<Holder> holders;
+  // Processes whose descriptors may not be read, as those of other users without CAP_SYS_PTRACE:
+  // it cannot be known whether they are holders.
+  std::vector<std::uint32_t> unreadable;
+};
+HolderSearch search_holders(const sys::Host& host, std::span<const std::string> nodes);
+
+// "3 processes cannot be looked into (pid 1, 22, 71)"
+std::string describe_unreadable(std::span<const std::uint32_t> pids);
+inline constexpr std::string_view kReadAllProcesses =
+    "run it as root with the capability SYS_PTRACE; in a pod: securityContext.privileged: true";
+// Busy if there is a process that cannot be looked into.
+Status check_all_readable(const HolderSearch& search);
+
+// The holders alone.
 std::vector<Holder> find_holders(const sys::Host& host, std::span<const std::string> nodes);
 
 // "namespace/name" of the pod with this UID; the UID if its name is not known on this machine.

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vm/vfio/host_for_test.hpp"
 
+#include "base/core/text.hpp"
 #include "base/sys/kernel.hpp"
 #include "sim/machine/pci_drivers.hpp"
 #include "vm/pci/read_bus.hpp"
 #include "vm/vfio/journal.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace gantry::vfio::test_host {
 
@@ -82,6 +85,9 @@ TestHost& TestHost::process(int pid, std::string_view name, std::string_view nod
   tree_.file(directory + "cmdline", std::string(name) + '\0' + "--all" + '\0');
   tree_.file(directory + "stat", fmt::format("{} ({}) S 1\n", pid, name.substr(0, 15)));
   tree_.file(directory + "cgroup", cgroup).link(directory + "fd/7", node);
+  // Of a service, its cgroup.
+  const auto path = trim(cgroup.substr(std::min(cgroup.rfind(':') + 1, cgroup.size())));
+  if (path.starts_with("/system.slice/")) tree_.directory(fmt::format("sys/fs/cgroup{}", path));
   return *this;
 }
 

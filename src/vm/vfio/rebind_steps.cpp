@@ -211,8 +211,9 @@ Status StepRunner::give_unbind_lock_back(const FunctionMove& move) const {
 // A service that was just stopped closes its descriptors a moment later.
 Status StepRunner::check_idle() const {
   for (int i = 0;; ++i) {
-    const auto holders = find_holders(host_, journal_.nodes);
-    if (holders.empty()) return {};
+    const auto search = search_holders(host_, journal_.nodes);
+    const auto& holders = search.holders;
+    if (holders.empty()) return check_all_readable(search);
     if (i < kIdleTries) {
       effects_.pause(200ms);
       continue;
