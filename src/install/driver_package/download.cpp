@@ -76,8 +76,9 @@ class Download {
     GANTRY_TRY(there.sha256, sha256_of(host_, path_));
     there.bytes = info->size;
     const auto pinned = request_.package.bytes;
-    const bool right =
-        (digest_.empty() || there.sha256 == digest_) && (pinned == 0 || pinned == there.bytes);
+    const bool same = digest_.empty() ? is_from(host_, path_, request_.package.url, there.sha256)
+                                      : there.sha256 == digest_;
+    const bool right = same && (pinned == 0 || pinned == there.bytes);
     if (right)
       there.was_there = true;
     else
@@ -93,6 +94,7 @@ class Download {
       GANTRY_TRY(const auto found, part.sha256());
       if (digest_.empty() || found == digest_) {
         const auto bytes = part.size();
+        if (digest_.empty()) GANTRY_CHECK(part.note_source(found));
         GANTRY_CHECK(part.publish());
         return Downloaded{.path = path_, .bytes = bytes, .sha256 = found, .resumed_from = resumed};
       }

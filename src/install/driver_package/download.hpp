@@ -53,8 +53,9 @@ struct Downloaded {
 
 // Denied without a digest, unless `trust_without_digest` says so: the sentence names the option.
 // Denied if the digest is another one; the file is removed. TooLarge beyond `limit_bytes` or the
-// pinned size, Timeout when nothing arrives for `stall` too often, NotFound if the server does not
-// have the file. Busy if another process downloads the same file.
+// pinned size, Timeout when nothing arrives for `stall` too often or after `cancel`, NotFound if
+// the server does not have the file. Busy if another process downloads a file of this name. Without
+// a digest, a file that is there counts only if it came from the same URL.
 Result<Downloaded> download(const sys::Host& host, const DownloadRequest& request,
                             DownloadProgress& progress);
 

@@ -48,6 +48,14 @@ TEST(Redirection, StaysWithTheRulesOfTheFirstUrl) {
   EXPECT_EQ(*redirect("https://a.org:8443/d/x.run", "/y", wanted), "https://a.org:8443/y");
   EXPECT_EQ(*redirect("https://a.org/d/x.run", "//b.org/y#z", wanted), "https://b.org/y");
   EXPECT_EQ(*redirect("https://a.org/x", "http://b.org/y", wanted), "http://b.org/y");
+  EXPECT_EQ(*redirect("https://a.org/d/x.run?v=1", "y.run", wanted), "https://a.org/d/y.run");
+  EXPECT_EQ(*redirect("https://a.org/d/e/x.run", "../f/./y.run?k=../z", wanted),
+            "https://a.org/d/f/y.run?k=../z");
+  EXPECT_EQ(*redirect("https://a.org/x", "../../y", wanted), "https://a.org/y");
+  EXPECT_EQ(*redirect("https://a.org", "y", wanted), "https://a.org/y");
+  EXPECT_EQ(*redirect("https://a.org/d/x?a", "?b", wanted), "https://a.org/d/x?b");
+  EXPECT_EQ(*redirect("https://a.org/d/e/x", "..", wanted), "https://a.org/d/");
+  EXPECT_FALSE(redirect("https://a.org/d/x", "y:1/z", wanted).ok()) << "a scheme that is not known";
   EXPECT_FALSE(redirect("https://a.org/x", "", wanted).ok());
   EXPECT_FALSE(redirect("https://a.org/x", "ftp://b.org/y", wanted).ok());
   wanted.digest_url = "https://b.org/sums";

@@ -159,5 +159,44 @@ TEST_F(DownloadTest, AllCountsOfTheInProcessServerArrive) {
   EXPECT_EQ(got->bytes, body.size());
 }
 
+// Two URLs may end in the same name. Nobody listens at the port: a file that counts needs no
+// server.
+TEST_F(DownloadTest, WithoutADigestAFileCountsForItsOwnUrlOnly) {
+  const auto own = fmt::format("https://127.0.0.1:1/driver/{}", kName);
+  const auto file = fmt::format("var/lib/gantry/downloads/{}", kName);
+  const DownloadRequest wanted{.package = {.version = "580.159.04", .url = own},
+                               .directory = "/var/lib/gantry/downloads",
+                               .trust_without_digest = true,
+                               .stall = 2s,
+                               .pause = 0ms,
+                               .tries = 1};
+  tree_.file(file, "abcd");
+  EXPECT_FALSE(get(wanted).ok()) << "nothing says where it came from";
+  tree_.file(file + ".source", fmt::format("{}\nhttps://b.org/{}\n", digest_of("abcd"), kName));
+  EXPECT_FALSE(get(wanted).ok()) << "it came from another URL";
+  tree_.file(file + ".source", fmt::format("{}\n{}\n", digest_of("old bytes"), own));
+  EXPECT_FALSE(get(wanted).ok()) << "it was replaced meanwhile";
+  tree_.file(file + ".source", fmt::format("{}\n{}\n", digest_of("abcd"), own));
+  const auto got = get(wanted);
+  ASSERT_TRUE(got.ok()) << got.error().text();
+  EXPECT_TRUE(got->was_there);
+}
+
+// As download() does without a digest, which needs https.
+TEST_F(DownloadTest, AFileKnowsItsUrlByItsDigest) {
+  const std::string path = fmt::format("/var/lib/gantry/downloads/{}", kName);
+  auto part = PartFile::open(tree_.host(), "/var/lib/gantry/downloads", std::string(kName));
+  ASSERT_TRUE(part.ok()) << part.error().text();
+  ASSERT_TRUE(part->set_info({.url = "https://a.org/x.run", .validator = "", .total = 4}).ok());
+  ASSERT_TRUE(part->append("abcd").ok());
+  ASSERT_TRUE(part->note_source(digest_of("abcd")).ok());
+  ASSERT_TRUE(part->publish().ok());
+  const auto host = tree_.host();
+  EXPECT_TRUE(is_from(host, path, "https://a.org/x.run", digest_of("abcd")));
+  EXPECT_FALSE(is_from(host, path, "https://b.org/x.run", digest_of("abcd")));
+  EXPECT_FALSE(is_from(host, path, "https://a.org/x.run", digest_of("other bytes")));
+  EXPECT_THAT(names(), ElementsAre(std::string(kName), fmt::format("{}.source", kName)));
+}
+
 }  // namespace
 }  // namespace gantry::driver_package

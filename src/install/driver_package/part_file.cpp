@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/core/printable.hpp"
 #include "base/core/text.hpp"
 #include "base/sys/trusted.hpp"
 #include "install/driver_package/checksum.hpp"
@@ -25,6 +26,14 @@ std::string part_name(const std::string& name) {
 }
 std::string info_name(const std::string& name) {
   return name + ".part.info";
+}
+
+std::string source_name(const std::string& name) {
+  return name + ".source";
+}
+
+std::string source_text(std::string_view url, std::string_view sha256) {
+  return fmt::format("{}\n{}\n", sha256, printable(url));
 }
 
 Error failed(std::string_view call, std::string_view shown) {
@@ -66,6 +75,12 @@ Status remove_name(int directory, const std::string& name) {
 }
 
 }  // namespace
+
+bool is_from(const sys::Host& host, const std::string& path, std::string_view url,
+             std::string_view sha256) {
+  const auto text = host.read(source_name(path), kInfoLimit);
+  return text.ok() && *text == source_text(url, sha256);
+}
 
 Result<sys::UniqueFd> make_directories(const sys::Host& host, const std::string& path) {
   if (!path.starts_with('/'))
@@ -116,19 +131,27 @@ Status PartFile::read_state() {
 }
 
 // By rename: after a power failure there is the old one or the new one.
-Status PartFile::set_info(PartInfo info) {
-  if (info == info_) return {};
-  const auto name = info_name(name_);
+Status PartFile::replace(const std::string& name, std::string_view text) {
   const auto temporary = name + ".new";
   const sys::UniqueFd file(::openat(directory_.get(), temporary.c_str(),
                                     O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.valid()) return failed("open", temporary);
-  GANTRY_CHECK(sys::write_all(file.get(), to_text(info), temporary));
+  GANTRY_CHECK(sys::write_all(file.get(), text, temporary));
   if (::fsync(file.get()) != 0 ||
       ::renameat(directory_.get(), temporary.c_str(), directory_.get(), name.c_str()) != 0)
     return failed("write", name);
+  return {};
+}
+
+Status PartFile::set_info(PartInfo info) {
+  if (info == info_) return {};
+  GANTRY_CHECK(replace(info_name(name_), to_text(info)));
   info_ = std::move(info);
   return {};
+}
+
+Status PartFile::note_source(std::string_view sha256) {
+  return replace(source_name(name_), source_text(info_.url, sha256));
 }
 
 Status PartFile::reserve(std::uint64_t total) {

@@ -39,9 +39,12 @@ class PartFile {
   Status clear();
   Result<std::string> sha256() const;
   Status publish();  // it becomes NAME, on disk
+  // Notes in NAME.source what the URL of the part's info had: the bytes with this digest.
+  Status note_source(std::string_view sha256);
   Status discard();
 
  private:
+  Status replace(const std::string& name, std::string_view text);
   PartFile(sys::UniqueFd directory, sys::UniqueFd file, std::string name, std::string shown);
   Status read_state();
 
@@ -52,6 +55,11 @@ class PartFile {
   std::uint64_t size_ = 0;
   PartInfo info_;
 };
+
+// Whether NAME.source says that this URL had the bytes with this digest. Who has no digest of his
+// own cannot tell otherwise which of two URLs a file came from.
+bool is_from(const sys::Host& host, const std::string& path, std::string_view url,
+             std::string_view sha256);
 
 // Makes the directory and those above it, inside the root, and opens it.
 Result<sys::UniqueFd> make_directories(const sys::Host& host, const std::string& path);

@@ -6,8 +6,50 @@
 #include "net/http/client.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
 
 namespace gantry::driver_package {
+namespace {
+
+// "https://..." of section 3.1 of RFC 3986.
+bool has_scheme(std::string_view reference) {
+  const auto colon = reference.find_first_of(":/?#");
+  return colon != std::string_view::npos && colon > 0 && reference[colon] == ':';
+}
+
+// Section 5.2.4: "/a/b/../c" is "/a/c".
+std::string without_dots(std::string_view path) {
+  std::vector<std::string_view> kept;
+  const auto parts = split(path.substr(1), '/');
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const bool last = i + 1 == parts.size();
+    const bool dots = parts[i] == "." || parts[i] == "..";
+    if (parts[i] == ".." && !kept.empty()) kept.pop_back();
+    if (!dots)
+      kept.push_back(parts[i]);
+    else if (last)
+      kept.emplace_back();  // "/a/.." is a directory
+  }
+  return fmt::format("/{}", fmt::join(kept, "/"));
+}
+
+// Section 5.2.2, for a reference without scheme and host.
+std::string target_of(std::string_view base, std::string_view reference) {
+  const auto base_path = base.substr(0, base.find('?'));
+  if (reference.starts_with('?')) return std::string(base_path) + std::string(reference);
+  const auto query = std::min(reference.find('?'), reference.size());
+  const auto directory = base_path.substr(0, base_path.rfind('/') + 1);
+  const auto path =
+      reference.starts_with('/')
+          ? std::string(reference.substr(0, query))
+          : fmt::format("{}{}", directory.empty() ? "/" : directory, reference.substr(0, query));
+  return without_dots(path) + std::string(reference.substr(query));
+}
+
+}  // namespace
 
 std::optional<ContentRange> parse_content_range(std::string_view value) {
   if (!value.starts_with("bytes ")) return std::nullopt;
@@ -43,8 +85,9 @@ Result<std::string> redirect(std::string_view from, std::string_view location,
   std::string next(location.substr(0, location.find('#')));
   if (next.starts_with("//")) {
     next = scheme + next;
-  } else if (next.starts_with('/')) {
-    next = fmt::format("{}//{}{}", scheme, http::authority(base.endpoint), next);
+  } else if (!next.empty() && !has_scheme(next)) {
+    next = fmt::format("{}//{}{}", scheme, http::authority(base.endpoint),
+                       target_of(base.prefix, next));
   }
   GANTRY_TRY(const auto target, http::parse_url(next).in("a redirection"));
   if (base.endpoint.secure && !target.endpoint.secure && request.package.sha256.empty())
