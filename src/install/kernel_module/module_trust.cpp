@@ -17,6 +17,8 @@ using Lockdown = ModuleTrust::Lockdown;
 constexpr std::string_view kVariables = "/sys/firmware/efi/efivars";
 constexpr std::string_view kSecureBoot = "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
 constexpr std::string_view kMokList = "MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23";
+constexpr std::string_view kMokState = "MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23";
+constexpr std::string_view kMokStateCopy = "/sys/firmware/efi/mok-variables/MokSBStateRT";
 constexpr std::string_view kMokCopy = "/sys/firmware/efi/mok-variables/MokListRT";
 constexpr std::size_t kAttributes = 4;  // before the value of a variable
 constexpr std::size_t kMaxVariable = 1 << 20;
@@ -31,6 +33,15 @@ SecureBoot read_secure_boot(const sys::Host& host) {
   const auto others = host.list(kVariables);
   const bool readable = others.ok() && !others->empty();
   return readable && value.error().code() == Errc::NotFound ? SecureBoot::Off : SecureBoot::Unknown;
+}
+
+// `mokutil --disable-validation`: shim hands over to anything, and the kernel behaves as without
+// secure boot. The copy has no attributes before the value.
+bool is_validation_disabled(const sys::Host& host) {
+  const auto copy = host.read(kMokStateCopy, kAttributes);
+  if (copy.ok()) return copy->size() == 1 && copy->front() == 1;
+  const auto value = host.read(fmt::format("{}/{}", kVariables, kMokState), 64);
+  return value.ok() && value->size() == kAttributes + 1 && (*value)[kAttributes] == 1;
 }
 
 std::vector<EnrolledCertificate> read_mok_list(const sys::Host& host) {
@@ -97,6 +108,7 @@ std::vector<std::string> parse_trusted_keys(std::string_view proc_keys) {
 ModuleTrust read_module_trust(const sys::Host& host) {
   ModuleTrust trust;
   trust.secure_boot = read_secure_boot(host);
+  trust.validation_disabled = is_validation_disabled(host);
   trust.lockdown = parse_lockdown(host.read_value("/sys/kernel/security/lockdown").value_or(""));
   trust.signatures_enforced =
       host.read_value("/sys/module/module/parameters/sig_enforce").value_or("N") == "Y";
@@ -114,7 +126,8 @@ bool refuses_unsigned(const ModuleTrust& trust) {
     // Kernels that are started with secure boot lock themselves down, but older ones do not say so.
     case Lockdown::Unknown: break;
   }
-  return trust.signatures_enforced || trust.secure_boot == SecureBoot::On;
+  return trust.signatures_enforced ||
+         (trust.secure_boot == SecureBoot::On && !trust.validation_disabled);
 }
 
 }  // namespace gantry::kernel_module

@@ -26,6 +26,9 @@ struct ModuleTrust {
   enum class Lockdown : std::uint8_t { None, Integrity, Confidentiality, Unknown };
 
   SecureBoot secure_boot = SecureBoot::Unknown;
+  // shim does not check what it starts (MokSBState): the firmware's secure boot is on, and the
+  // kernel behaves as if it was off.
+  bool validation_disabled = false;
   Lockdown lockdown = Lockdown::Unknown;
   bool signatures_enforced = false;  // module.sig_enforce, or the kernel was built so
   // Descriptions of the keys in the kernel's keyrings: "Debian Secure Boot CA: 6ccece7e4c6c...".

@@ -67,6 +67,29 @@ TEST(ModuleTrust, ReadsTheVariableWhereTheKernelHasNoCopy) {
   EXPECT_EQ(read_module_trust(tree.host()).enrolled.size(), 1U);
 }
 
+// `mokutil --disable-validation`
+TEST(ModuleTrust, ShimThatChecksNothingTurnsSecureBootOff) {
+  constexpr std::string_view kState =
+      "sys/firmware/efi/efivars/MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23";
+  test::Tree tree;
+  tree.file(kVariable, std::string("\x06\0\0\0\1", 5));
+  EXPECT_FALSE(read_module_trust(tree.host()).validation_disabled);
+  EXPECT_TRUE(refuses_unsigned(read_module_trust(tree.host())));
+  tree.file(kState, std::string("\x06\0\0\0\0", 5));
+  EXPECT_FALSE(read_module_trust(tree.host()).validation_disabled);
+  tree.file(kState, std::string("\x06\0\0\0\1", 5));
+  EXPECT_EQ(read_module_trust(tree.host()).secure_boot, SecureBoot::On);
+  EXPECT_FALSE(refuses_unsigned(read_module_trust(tree.host())));
+  tree.file("sys/firmware/efi/mok-variables/MokSBStateRT", std::string(1, '\0'));
+  EXPECT_TRUE(refuses_unsigned(read_module_trust(tree.host())));
+  tree.file("sys/firmware/efi/mok-variables/MokSBStateRT", "\1");
+  EXPECT_FALSE(refuses_unsigned(read_module_trust(tree.host())));
+  tree.file("sys/module/module/parameters/sig_enforce", "Y\n");
+  const auto trust = read_module_trust(tree.host());
+  EXPECT_TRUE(refuses_unsigned(trust));
+  EXPECT_THAT(*reason_refused({.name = "nvidia"}, trust), HasSubstr("module.sig_enforce"));
+}
+
 TEST(ModuleTrust, WithoutUefiThereIsNoSecureBoot) {
   test::Tree tree;
   tree.directory("sys/firmware/acpi");

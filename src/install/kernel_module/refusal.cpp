@@ -41,7 +41,7 @@ KeyState find_key(const ModuleFile& file, const ModuleTrust& trust) {
 std::string rule_of(const ModuleTrust& trust) {
   const bool locked = trust.lockdown == ModuleTrust::Lockdown::Integrity ||
                       trust.lockdown == ModuleTrust::Lockdown::Confidentiality;
-  if (trust.secure_boot == ModuleTrust::SecureBoot::On)
+  if (trust.secure_boot == ModuleTrust::SecureBoot::On && !trust.validation_disabled)
     return "secure boot is on, so the kernel accepts signed modules only";
   if (locked)
     return fmt::format("the kernel is locked down ({}), so it accepts signed modules only",
