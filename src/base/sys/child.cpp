@@ -2,6 +2,7 @@
 #include "base/sys/child.hpp"
 
 #include "base/core/clock.hpp"
+#include "base/sys/socket_wait.hpp"
 #include "base/sys/spawn.hpp"
 #include "base/sys/unique_fd.hpp"
 
@@ -89,7 +90,7 @@ Result<bool> drain(int fd, LongOutput long_output, std::string& output) {
 
 // Waits for the exit of the process, not for the end of its output: a daemon that it started may
 // keep the pipe open forever.
-Result<CommandResult> wait_for_command(pid_t pid, int fd, LongOutput long_output,
+Result<CommandResult> wait_for_command(pid_t pid, int fd, const CommandOptions& options,
                                        Clock::time_point until) {
   CommandResult result;
   for (bool open = true;;) {
@@ -97,12 +98,13 @@ Result<CommandResult> wait_for_command(pid_t pid, int fd, LongOutput long_output
     const pid_t done = ::waitpid(pid, &status, WNOHANG);
     if (done < 0 && errno != EINTR) return Error::sys(errno, "wait for its end");
     if (open) {
-      GANTRY_TRY(open, drain(fd, long_output, result.output));
+      GANTRY_TRY(open, drain(fd, options.long_output, result.output));
     }
     if (done == pid) {
       result.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
       return result;
     }
+    if (is_readable(options.stop)) return Error(Errc::Timeout, "was stopped");
     if (Clock::now() >= until) return Error(Errc::Timeout, "did not exit in time");
     pollfd wait{.fd = open ? fd : -1, .events = POLLIN, .revents = 0};
     ::poll(&wait, 1, 5);
@@ -288,7 +290,7 @@ Result<CommandResult> run_command(const std::vector<std::string>& argv,
                   .before = &options.before});
   ::setpgid(pid, pid);  // parent and child both call it, because either may run first
   theirs.reset();
-  auto result = wait_for_command(pid, mine.get(), options.long_output, until);
+  auto result = wait_for_command(pid, mine.get(), options, until);
   if (result.ok()) return result;
   ::kill(-pid, SIGKILL);
   end(pid);

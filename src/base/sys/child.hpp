@@ -82,10 +82,11 @@ struct CommandOptions {
   // held a lock during the fork. Return false, with errno set, to end the child.
   std::function<bool()> before{};
   LongOutput long_output = LongOutput::Fails;
+  int stop = -1;  // a descriptor that becomes readable to kill it: Timeout
 };
 
 // Runs a program from PATH without a shell and waits until it exits. A daemon that it starts in the
-// background keeps running.
+// background keeps running. At the deadline the program is killed with its process group.
 Result<CommandResult> run_command(const std::vector<std::string>& argv,
                                   const CommandOptions& options);
 Result<CommandResult> run_command(const std::vector<std::string>& argv,
