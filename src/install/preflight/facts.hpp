@@ -54,6 +54,7 @@ struct FramebufferFact {
 struct HolderFact {
   vfio::Holder process;            // with the first node
   std::vector<std::string> nodes;  // all of them
+  unsigned opens = 0;              // how often it has them open
   std::string container;           // its id; "" if it is in none
   // A daemon of the driver or of Gantry, which an installation stops and starts itself.
   bool is_service = false;
@@ -82,6 +83,7 @@ struct FileFact {
   std::string path;
   bool exists = false;
   std::uint64_t bytes = 0;
+  bool is_here = false;  // it is missing below the root of the machine, and this system has it
 };
 
 struct CompilerFact {
@@ -129,6 +131,7 @@ struct InstalledDriver {
   std::string directory;              // where its libraries are
   std::vector<std::string> packages;  // of a distribution: "nvidia-driver-535 535.183.01-0ubuntu1"
   bool dkms = false;                  // DKMS builds its modules
+  std::string lock_holder{};  // Container: the process that has its lock; "" if nobody has it
 };
 
 struct LoadedDriver {
@@ -161,7 +164,8 @@ struct MachineFacts {
   std::vector<std::string> newer_kernels;  // installed, newer than the running one
   CompilerFact compiler;
   kernel_module::ModuleTrust trust;
-  bool modules_disabled = false;  // kernel.modules_disabled, or a kernel without modules
+  bool modules_disabled = false;  // kernel.modules_disabled is 1
+  bool without_modules = false;   // the kernel was built without loadable modules
   bool can_unload = true;         // false: CONFIG_MODULE_UNLOAD is off
   std::vector<kernel_module::LoadedModule> modules;
   std::vector<std::string> blacklists;  // files of modprobe that forbid nvidia
@@ -173,6 +177,7 @@ struct MachineFacts {
   std::vector<std::string> placed_versions;
   std::vector<PrecompiledFact> precompiled;
   std::vector<HolderFact> holders;
+  std::vector<std::uint32_t> unreadable;  // processes that may be holders, see vfio::HolderSearch
   std::vector<ContainerFact> containers;
 
   std::vector<DiskFact> disks;
@@ -214,6 +219,11 @@ struct FactSources {
 // Of this process and the machine it runs on. The build time is that of its program; the caller
 // that knows a better one replaces it.
 FactSources live_sources(const sys::Host& host, const DriverRequest& request);
+
+// Whether this system has a file at the path, and the machine below --root has none there.
+bool is_only_here(const sys::Host& host, const std::string& path);
+inline constexpr std::string_view kPathsAreOfMachine =
+    "With --root and --host-root, all paths are those of that machine";
 
 // Never changes the machine, and asks no program. Fails only if nothing can be known: the PCI
 // functions cannot be listed. Everything else becomes a note. Reads /proc for every process:

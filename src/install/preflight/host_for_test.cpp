@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "install/preflight/host_for_test.hpp"
 
+#include "install/preflight/container_lock.hpp"
 #include "support/tree.hpp"
 
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -166,9 +168,21 @@ TestHost& TestHost::opens(unsigned pid, std::string_view node) {
   return link(fmt::format("{}/{}", directory, count), node);
 }
 
+TestHost& TestHost::holds_container_lock(unsigned pid, std::string_view name) {
+  file(kContainerLock, fmt::format("{}\n", pid)).process(pid, name);
+  struct stat info {};
+  GANTRY_ASSERT(::stat(machine_->path(kContainerLock).c_str(), &info) == 0);
+  return file("/proc/locks", fmt::format("1: POSIX  ADVISORY  WRITE 70 00:01:7 0 EOF\n"
+                                         "2: FLOCK  ADVISORY  WRITE {} {:02x}:{:02x}:{} 0 EOF\n"
+                                         "2: -> FLOCK  ADVISORY  WRITE 71 {:02x}:{:02x}:{} 0 EOF\n",
+                                         pid, major(info.st_dev), minor(info.st_dev), info.st_ino,
+                                         major(info.st_dev), minor(info.st_dev), info.st_ino));
+}
+
 MachineFacts TestHost::facts() {
   auto facts = read_facts(machine_->host(), sources);
   GANTRY_ASSERT(facts.ok());
+  if (!unreadable.empty()) facts->unreadable = unreadable;
   return *std::move(facts);
 }
 

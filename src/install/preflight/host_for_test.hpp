@@ -23,7 +23,8 @@ class TestHost {
 
   test::Machine& tree() { return *machine_; }
   FactSources sources;
-  DriverRequest request;  // 580.159.04 as a local archive
+  DriverRequest request;                  // 580.159.04 as a local archive
+  std::vector<std::uint32_t> unreadable;  // processes that facts() shall not look into
 
   TestHost& file(std::string_view path, std::string_view content);
   TestHost& link(std::string_view path, std::string_view target);
@@ -35,6 +36,7 @@ class TestHost {
   TestHost& loaded(std::string_view version = "550.90.07");
   TestHost& process(unsigned pid, std::string_view name, std::string_view cgroup = "0::/\n");
   TestHost& opens(unsigned pid, std::string_view node);
+  TestHost& holds_container_lock(unsigned pid, std::string_view name);
 
   MachineFacts facts();
   std::vector<Finding> judge();

@@ -2,6 +2,7 @@
 // The driver that is installed: where its files are and who put them there.
 #include "base/core/text.hpp"
 #include "gpu/driver/root.hpp"
+#include "install/preflight/container_lock.hpp"
 #include "install/preflight/facts_internal.hpp"
 
 #include <fmt/format.h>
@@ -50,9 +51,10 @@ class InstalledReader {
     if (exists_any(host_, {"/usr/bin/nvidia-vgpu-mgr", "/usr/bin/nvidia-vgpud"}))
       add(InstalledKind::VgpuHost);
     read_system();
-    const bool container = host_.exists("/run/nvidia/driver/usr/bin/nvidia-smi") ||
-                           host_.exists("/run/nvidia/nvidia-driver.pid");
-    if (container) add(InstalledKind::Container, "/run/nvidia/driver");
+    const auto holder = container_lock_holder(host_);
+    if (!holder && !host_.exists("/run/nvidia/driver/usr/bin/nvidia-smi")) return;
+    add(InstalledKind::Container, "/run/nvidia/driver").lock_holder =
+        holder ? describe(*holder) : "";
   }
 
  private:
@@ -60,6 +62,7 @@ class InstalledReader {
     facts_.installed.push_back({.kind = kind,
                                 .version = root_.library_version,
                                 .directory = std::move(directory),
+                                .packages = {},
                                 .dkms = host_.exists("/var/lib/dkms/nvidia")});
     if (facts_.installed.back().directory.empty())
       facts_.installed.back().directory = root_.library_directory;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A driver that is there already and came another way.
+#include "install/preflight/container_lock.hpp"
 #include "install/preflight/judge_internal.hpp"
 
 #include <fmt/format.h>
@@ -61,11 +62,14 @@ void judge_container(Judgement& j, const InstalledDriver& driver) {
            {.sentence = fmt::format("{} runs in a driver container", version_text(driver))});
     return;
   }
+  const auto holder = driver.lock_holder.empty()
+                          ? std::string()
+                          : fmt::format(": {} holds {}", driver.lock_holder, kContainerLock);
   j.block("installed-by-container",
-          {.sentence = fmt::format("a driver container is at work below {}", driver.directory),
+          {.sentence =
+               fmt::format("a driver container is at work below {}{}", driver.directory, holder),
            .cause = "It loads its own driver again whenever it restarts.",
-           .remedy = "remove it first: set driver.enabled=false for gpu-operator, or delete the "
-                     "DaemonSet nvidia-driver-daemonset"});
+           .remedy = std::string(kEndDriverContainer)});
 }
 
 void judge_google(Judgement& j, const InstalledDriver& driver) {

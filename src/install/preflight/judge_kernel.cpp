@@ -16,7 +16,7 @@ namespace {
 // How to get a compiler: in a pod it comes from the image, else from the distribution.
 std::string package_command(const MachineFacts& facts, std::string_view deb, std::string_view rpm) {
   const auto& os = facts.os;
-  if (facts.compiler.from_image)
+  if (facts.compiler.from_image && facts.rights.in_pod)
     return fmt::format("add {} to the image of the installer, or use --source precompiled", deb);
   if (driver_package::is_like(os, "debian") || driver_package::is_like(os, "ubuntu"))
     return fmt::format("sudo apt-get install {}", deb);
@@ -138,6 +138,14 @@ void judge_age(Judgement& j) {
 }
 
 void judge_trust(Judgement& j) {
+  using SecureBoot = kernel_module::ModuleTrust::SecureBoot;
+  if (j.facts.trust.validation_disabled && j.facts.trust.secure_boot == SecureBoot::On) {
+    j.note("secure-boot-not-checked",
+           {.sentence = "secure boot is on in the firmware, and shim was told to check nothing "
+                        "(MokSBState), so the kernel accepts modules as without secure boot",
+            .remedy = "after `sudo mokutil --enable-validation` and a reboot, modules must be "
+                      "signed"});
+  }
   if (!kernel_module::refuses_unsigned(j.facts.trust)) return;
   const kernel_module::ModuleFile module{.name = "nvidia"};
   const auto reason = kernel_module::reason_refused(module, j.facts.trust)
@@ -178,18 +186,30 @@ void judge_next_boot(Judgement& j) {
                    "built again."});
 }
 
+void judge_loading(Judgement& j) {
+  if (!j.loads()) return;
+  if (j.facts.without_modules) {
+    j.block("kernel-without-modules",
+            {.sentence = fmt::format("kernel {} was built without loadable modules",
+                                     j.facts.kernel.release),
+             .cause = "It has neither /proc/modules nor kernel.modules_disabled (CONFIG_MODULES is "
+                      "off), and the driver is a module.",
+             .remedy = "start a kernel with CONFIG_MODULES=y, such as the distribution's own; in a "
+                       "lightweight virtual machine, choose its guest kernel"});
+  }
+  if (j.facts.modules_disabled) {
+    j.block("modules-disabled", {.sentence = "this kernel loads no modules any more",
+                                 .cause = "kernel.modules_disabled is 1.",
+                                 .remedy = "sudo reboot  # and look for kernel.modules_disabled=1 "
+                                           "in /etc/sysctl.d"});
+  }
+}
+
 }  // namespace
 
 void judge_kernel(Judgement& judgement) {
   const auto& facts = judgement.facts;
-  if (facts.modules_disabled && judgement.loads()) {
-    judgement.block("modules-disabled",
-                    {.sentence = "this kernel loads no modules any more, or never did",
-                     .cause = "kernel.modules_disabled is 1, or the kernel was built without "
-                              "loadable modules.",
-                     .remedy = "sudo reboot  # and look for kernel.modules_disabled=1 in "
-                               "/etc/sysctl.d"});
-  }
+  judge_loading(judgement);
   if (judgement.request.builds_modules()) {
     if (facts.build_release.empty()) {
       judgement.block("kernel-unknown",

@@ -74,8 +74,14 @@ void judge_archive_name(Judgement& j) {
 void judge_files(Judgement& j) {
   for (const auto& file : j.facts.files) {
     if (file.exists) continue;
-    j.block("file-missing", {.sentence = fmt::format("there is no file {}", printable(file.path)),
-                             .remedy = "paths are those of the machine below --host-root"});
+    const auto where = file.is_here ? " on that machine, only on this one" : "";
+    j.block("file-missing",
+            {.sentence = fmt::format("there is no file {}{}", printable(file.path), where),
+             .cause = file.is_here ? std::string(kPathsAreOfMachine) + "." : "",
+             .remedy = file.is_here ? "copy the file below the root of that machine, and give its "
+                                      "path there"
+                                    : "paths are those of the machine below --root or "
+                                      "--host-root"});
   }
   if (!j.request.run_file.empty() && !j.request.url.empty()) {
     j.block("source-unclear", {.sentence = "both a local archive and a URL were given",

@@ -4,6 +4,7 @@
 #include "install/kernel_module/module_image_for_test.hpp"
 #include "install/preflight/host_for_test.hpp"
 #include "support/paths.hpp"
+#include "support/tree.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -167,9 +168,63 @@ TEST(Judge, SaysOfACompilerInAPodThatTheImageLacksIt) {
   TestHost image;
   image.remove("/usr/bin/make");
   host.sources.toolchain_root = image.tree().root();
+  host.sources.rights.in_pod = true;
   const auto findings = host.judge();
   ASSERT_NE(find(findings, "make-missing"), nullptr);
   EXPECT_THAT(find(findings, "make-missing")->remedy, HasSubstr("add make to the image"));
+}
+
+TEST(Judge, SaysOfATreeThatIsNoPodWhatItsDistributionNeeds) {
+  TestHost host;
+  host.remove("/usr/bin/gcc-12");
+  TestHost here;
+  here.remove("/usr/bin/make");
+  host.sources.toolchain_root = here.tree().root();
+  const auto findings = host.judge();
+  ASSERT_NE(find(findings, "make-missing"), nullptr);
+  EXPECT_EQ(find(findings, "make-missing")->remedy, "sudo apt-get install make");
+}
+
+TEST(Facts, ATreeOfFilesIsNoPod) {
+  TestHost host;
+  const auto sources = live_sources(host.tree().host(), host.request);
+  const auto here = live_sources(*sys::Host::at("/"), host.request);
+  EXPECT_EQ(sources.rights.in_pod, here.rights.in_pod);
+}
+
+TEST(Judge, ProcessesThatCannotBeLookedIntoCountOnlyIfSomethingHoldsTheModules) {
+  TestHost host;
+  host.loaded();
+  host.unreadable = {11, 12};
+  EXPECT_EQ(find(host.judge(), "gpu-users-unknown"), nullptr) << "no module is held";
+  host.file("/proc/modules", "nvidia 56668160 2 - Live 0x0\n");
+  ASSERT_NE(find(host.judge(), "gpu-users-unknown"), nullptr);
+  EXPECT_THAT(find(host.judge(), "gpu-users-unknown")->sentence,
+              HasSubstr("2 processes cannot be looked into (pid 11, 12)"));
+  host.request.ignore = {"gpu-users-unknown"};
+  EXPECT_EQ(find(host.judge(), "gpu-users-unknown")->severity, Severity::Warns);
+}
+
+// Each open counts twice, for the device and for its operations.
+TEST(Judge, ADaemonThatExplainsTheReferencesIsNotInTheWay) {
+  TestHost host;
+  host.loaded().process(811, "nvidia-persistenced").opens(811, "/dev/nvidia0");
+  host.opens(811, "/dev/nvidiactl");
+  host.file("/proc/modules", "nvidia 56668160 4 - Live 0x0\n");
+  EXPECT_EQ(find(host.judge(), "module-busy"), nullptr);
+  host.file("/proc/modules", "nvidia 56668160 6 - Live 0x0\n");
+  EXPECT_NE(find(host.judge(), "module-busy"), nullptr);
+}
+
+TEST(Judge, AFileThatOnlyThisSystemHasIsExplained) {
+  TestHost host;
+  const test::Tree elsewhere;
+  host.request.patch = elsewhere.root();  // exists here, and not below the root of the machine
+  host.sources.files.push_back(host.request.patch);
+  const auto findings = host.judge();
+  ASSERT_NE(find(findings, "file-missing"), nullptr);
+  EXPECT_THAT(find(findings, "file-missing")->cause,
+              HasSubstr("all paths are those of that machine"));
 }
 
 TEST(Judge, HeadersInTheImageWillDo) {

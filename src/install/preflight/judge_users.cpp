@@ -7,10 +7,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace gantry::preflight {
 namespace {
 
-using Reason = kernel_module::UnloadBlocker::Reason;
+using kernel_module::UnloadBlocker;
+using Reason = UnloadBlocker::Reason;
 
 std::string end_remedy(const HolderFact& holder) {
   const auto& process = holder.process;
@@ -52,6 +55,35 @@ void judge_containers(Judgement& j) {
   }
 }
 
+bool is_held(const UnloadBlocker& blocker) {
+  return blocker.reason == Reason::References;
+}
+
+// A module that nothing holds has no users, whatever can be read.
+void judge_unreadable(Judgement& j) {
+  const auto blockers = kernel_module::unload_order(j.facts.modules).blockers;
+  if (j.facts.unreadable.empty() || std::none_of(blockers.begin(), blockers.end(), is_held)) return;
+  // Another finding says that root is needed.
+  j.add(j.facts.rights.uid == 0 ? Severity::Blocks : Severity::Warns, "gpu-users-unknown",
+        {.sentence =
+             fmt::format("{}, so it cannot be known whether a process uses driver {}",
+                         vfio::describe_unreadable(j.facts.unreadable), j.facts.loaded.version),
+         .cause = "Something holds its modules.",
+         .remedy = std::string(vfio::kReadAllProcesses)});
+}
+
+// Whether the processes that were found hold the modules as often as the kernel counts. Each open
+// node counts once or twice: for its device and for its operations.
+bool explain_references(const MachineFacts& facts, const std::vector<UnloadBlocker>& blockers) {
+  constexpr int kReferencesOfOpen = 2;
+  int counted = 0;
+  int known = 0;
+  for (const auto& blocker : blockers) counted += is_held(blocker) ? blocker.references : 0;
+  for (const auto& holder : facts.holders)
+    known += kReferencesOfOpen * static_cast<int>(holder.opens);
+  return counted <= known;
+}
+
 void judge_unload(Judgement& j) {
   if (!j.facts.can_unload) {
     j.block(
@@ -63,9 +95,10 @@ void judge_unload(Judgement& j) {
                    "tee /etc/modprobe.d/nvidia-not-now.conf), sudo reboot, then install"});
     return;
   }
-  for (const auto& blocker : kernel_module::unload_order(j.facts.modules).blockers) {
-    // The processes behind open files were named already.
-    if (blocker.reason == Reason::References && !j.facts.holders.empty()) continue;
+  const auto blockers = kernel_module::unload_order(j.facts.modules).blockers;
+  const bool explained = explain_references(j.facts, blockers);
+  for (const auto& blocker : blockers) {
+    if (is_held(blocker) && explained) continue;  // the processes were named already
     const bool foreign = blocker.reason == Reason::ForeignModule;
     j.block(foreign ? "module-used-by-other" : "module-busy",
             {.sentence = kernel_module::describe(blocker),
@@ -83,6 +116,7 @@ void judge_users(Judgement& judgement) {
                  {.sentence = fmt::format("driver {} is loaded and will be unloaded",
                                           judgement.facts.loaded.version)});
   judge_holders(judgement);
+  judge_unreadable(judgement);
   judge_containers(judgement);
   judge_unload(judgement);
 }

@@ -61,8 +61,16 @@ std::vector<FindingCase> kernel_cases() {
        }},
       {"modules-disabled", Blocks, "kernel.modules_disabled",
        [](TestHost& host) { host.file("/proc/sys/kernel/modules_disabled", "1\n"); }},
+      {"kernel-without-modules", Blocks, "was built without loadable modules",
+       [](TestHost& host) { host.remove("/proc/modules"); }},
       {"unsigned-module-refused", Blocks, "Key was rejected by service",
        [](TestHost& host) { host.file("/sys/module/module/parameters/sig_enforce", "Y\n"); }},
+      {"secure-boot-not-checked", Notes, "mokutil --enable-validation",
+       [](TestHost& host) {
+         host.file("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
+                   std::string("\x06\0\0\0\1", 5));
+         host.file("/sys/firmware/efi/mok-variables/MokSBStateRT", "\1");
+       }},
       {"modules-will-be-signed", Notes, "signed with the given key",
        [](TestHost& host) {
          host.file("/sys/module/module/parameters/sig_enforce", "Y\n");

@@ -44,8 +44,10 @@ void read_modules(const sys::Host& host, MachineFacts& facts) {
   }
   facts.can_unload = std::none_of(facts.modules.begin(), facts.modules.end(),
                                   [](const auto& module) { return module.references < 0; });
-  facts.modules_disabled = host.read_value("/proc/sys/kernel/modules_disabled") == "1" ||
-                           (host.exists("/proc/version") && !host.exists("/proc/modules"));
+  constexpr std::string_view kDisabled = "/proc/sys/kernel/modules_disabled";
+  facts.modules_disabled = host.read_value(kDisabled) == "1";
+  facts.without_modules =
+      host.exists("/proc/version") && !host.exists("/proc/modules") && !host.exists(kDisabled);
 }
 
 void read_newer_kernels(const sys::Host& host, MachineFacts& facts) {

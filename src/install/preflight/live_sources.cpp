@@ -2,6 +2,7 @@
 // What this process and the machine under it say.
 #include "base/core/text.hpp"
 #include "base/core/unix_time.hpp"
+#include "base/sys/kernel.hpp"
 #include "install/preflight/facts.hpp"
 
 #include <fcntl.h>
@@ -29,7 +30,8 @@ Rights read_rights(const sys::Host& self, const sys::Host& host) {
   const auto map = self.read("/proc/self/uid_map", kStatusLimit).value_or("");
   const auto words = split(trim(map), ' ');
   rights.first_user_namespace = map.empty() || (!words.empty() && words.back() == "4294967295");
-  rights.in_pod = !host.is_live() || std::getenv("KUBERNETES_SERVICE_HOST") != nullptr ||
+  const bool is_host_of_pod = !host.is_live() && sys::real_kernel()->is_this_machine(host);
+  rights.in_pod = is_host_of_pod || std::getenv("KUBERNETES_SERVICE_HOST") != nullptr ||
                   self.exists("/.dockerenv") || self.exists("/run/.containerenv");
   return rights;
 }

@@ -4,6 +4,7 @@
 #include "install/preflight/facts_internal.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -60,7 +61,10 @@ void read_disks(const sys::Host& host, const FactSources& sources, MachineFacts&
 void read_files(const sys::Host& host, const FactSources& sources, MachineFacts& facts) {
   for (const auto& path : sources.files) {
     const auto info = host.info(path);
-    facts.files.push_back({.path = path, .exists = info.ok(), .bytes = info.ok() ? info->size : 0});
+    facts.files.push_back({.path = path,
+                           .exists = info.ok(),
+                           .bytes = info.ok() ? info->size : 0,
+                           .is_here = !info.ok() && is_only_here(host, path)});
   }
 }
 
@@ -140,6 +144,10 @@ std::string find_glibc_version(std::string_view bytes) {
   while (length < text.size() && (is_digit(text[length]) || text[length] == '.')) ++length;
   while (length > 0 && text[length - 1] == '.') --length;
   return std::string(text.substr(0, length));
+}
+
+bool is_only_here(const sys::Host& host, const std::string& path) {
+  return !host.is_live() && !host.exists(path) && ::access(path.c_str(), F_OK) == 0;
 }
 
 void read_storage(const sys::Host& host, const FactSources& sources, MachineFacts& facts) {

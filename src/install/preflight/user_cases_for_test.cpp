@@ -55,8 +55,11 @@ std::vector<FindingCase> user_cases() {
          host.file("/home/kubernetes/bin/nvidia/.cache",
                    "CACHE_KERNEL_VERSION=6.1.0-21-amd64\nCACHE_NVIDIA_DRIVER_VERSION=460.56\n");
        }},
-      {"installed-by-container", Blocks, "driver.enabled=false",
-       [](TestHost& host) { host.file("/run/nvidia/nvidia-driver.pid", "1\n"); }},
+      {"installed-by-container", Blocks, "/run/nvidia/driver",
+       [](TestHost& host) { host.file("/run/nvidia/driver/usr/bin/nvidia-smi", ""); }},
+      {"installed-by-container", Blocks,
+       "process 4711 (nvidia-driver) holds /run/nvidia/nvidia-driver.pid",
+       [](TestHost& host) { host.holds_container_lock(4711, "nvidia-driver"); }},
       {"installed-by-unknown", Warns, "driver 535.183.01 is installed in /usr/lib/x86_64-linux-gnu",
        [](TestHost& host) { with_library(host, "/usr/lib/x86_64-linux-gnu", "535.183.01"); }},
       {"vgpu-host-driver", Blocks, "gantry vgpu list",
@@ -74,6 +77,11 @@ std::vector<FindingCase> user_cases() {
        [](TestHost& host) {
          in_use(host);
          host.request.drain = true;
+       }},
+      {"gpu-users-unknown", Blocks, "SYS_PTRACE",
+       [](TestHost& host) {
+         host.loaded().file("/proc/modules", "nvidia 56668160 2 - Live 0x0\n");
+         host.unreadable = {4711};
        }},
       {"driver-service", Notes, "nvidia-persiste (pid 811) belongs to the driver",
        [](TestHost& host) {
@@ -95,6 +103,12 @@ std::vector<FindingCase> user_cases() {
       {"module-busy", Blocks, "sudo fuser -v /dev/nvidia*",
        [](TestHost& host) {
          host.loaded().file("/proc/modules", "nvidia 56668160 3 - Live 0x0\n");
+       }},
+      // The daemon has one node open: somebody else holds the rest.
+      {"module-busy", Blocks, "module nvidia is held 4 times",
+       [](TestHost& host) {
+         host.loaded().process(811, "nvidia-persistenced").opens(811, "/dev/nvidia0");
+         host.file("/proc/modules", "nvidia 56668160 4 - Live 0x0\n");
        }},
       {"kernel-cannot-unload", Blocks, "CONFIG_MODULE_UNLOAD",
        [](TestHost& host) {

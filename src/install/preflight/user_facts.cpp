@@ -33,15 +33,19 @@ nvml_child::CgroupOwner owner_of(const sys::Host& host, std::uint32_t pid) {
 
 void read_holders(const sys::Host& host, MachineFacts& facts) {
   const auto nodes = driver_nodes(host);
-  for (const auto& holder : vfio::find_holders(host, nodes)) {
+  auto search = vfio::search_holders(host, nodes);
+  facts.unreadable = std::move(search.unreadable);
+  for (const auto& holder : search.holders) {
     const bool same = !facts.holders.empty() && facts.holders.back().process.pid == holder.pid;
     if (!same) {
       facts.holders.push_back({.process = holder,
                                .nodes = {},
+                               .opens = 0,
                                .container = owner_of(host, holder.pid).container_id,
                                .is_service = is_service_process(holder)});
     }
     facts.holders.back().nodes.push_back(holder.node);
+    facts.holders.back().opens += holder.opens;
   }
 }
 
