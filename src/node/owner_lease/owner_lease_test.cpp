@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/sys/stop_signal.hpp"
 #include "gpu/ownership/change_lock.hpp"
 #include "node/owner_lease/agent_for_test.hpp"
 #include "node/owner_lease/lease_socket.hpp"
@@ -81,6 +82,33 @@ TEST_F(OwnerLease, WithoutAnAgentWaitsForUsers) {
                                      succeed);
   ASSERT_TRUE(status.ok()) << status.error().text();
   EXPECT_THAT(progress_, ElementsAre("waiting for pod a/b"));
+}
+
+// Ends the wait as soon as it is about a user; the act is not begun.
+TEST_F(OwnerLease, AWaitWithoutAnAgentCanBeCancelled) {
+  sys::StopSignal stop;
+  const auto status =
+      with_ownership(host_, to_vm,
+                     {.wait = 1h,
+                      .progress = [&](const auto&) { stop.raise(); },
+                      .usage = [] { return GpuUsage{.withdrawn = true, .holders = {"pod a/b"}}; },
+                      .cancel = stop.fd()},
+                     [] { return Status(Error(Errc::Internal, "it was begun")); });
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().text(), HasSubstr("stopped while it waited"));
+}
+
+TEST_F(OwnerLease, AWaitForTheAgentCanBeCancelled) {
+  TestAgent agent(host_);
+  agent.set_usage({{.withdrawn = true, .holders = {"pod default/train"}}});
+  sys::StopSignal stop;
+  const auto status = with_ownership(
+      host_, to_vm,
+      {.wait = 1h, .progress = [&](const auto&) { stop.raise(); }, .cancel = stop.fd()},
+      [] { return Status(Error(Errc::Internal, "it was begun")); });
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().text(), HasSubstr("stopped while it waited"));
+  EXPECT_THAT(state().intents, IsEmpty());
 }
 
 TEST_F(OwnerLease, TheAgentWithdrawsGrantsAndOffersAgain) {

@@ -2,12 +2,14 @@
 #include "node/owner_lease/with_ownership.hpp"
 
 #include "base/core/clock.hpp"
+#include "base/sys/socket_wait.hpp"
 #include "gpu/ownership/change_lock.hpp"
 #include "node/owner_lease/lease_socket.hpp"
 #include "node/owner_lease/local_usage.hpp"
 #include "node/owner_lease/protocol.hpp"
 #include "node/owner_lease/quiet_share_daemon.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <fmt/format.h>
@@ -53,8 +55,24 @@ std::string first_holder(const GpuUsage& usage) {
   return usage.pids.empty() ? "" : fmt::format("process {}", usage.pids.front());
 }
 
-void look_again_before(Clock::time_point until) {
-  std::this_thread::sleep_until(std::min(until, Clock::now() + kLookAgain));
+Error was_stopped() {
+  return Error(Errc::Busy, "stopped while it waited for the GPU");
+}
+
+Status look_again_before(Clock::time_point until, const LeaseOptions& options) {
+  const auto time = std::chrono::ceil<std::chrono::milliseconds>(
+      std::min<Clock::duration>(until - Clock::now(), kLookAgain));
+  pollfd stop{.fd = options.cancel, .events = POLLIN, .revents = 0};  // poll ignores -1
+  ::poll(&stop, 1, static_cast<int>(std::max<std::int64_t>(time.count(), 0)));
+  if (sys::is_readable(options.cancel)) return was_stopped();
+  return {};
+}
+
+// The next message of the agent.
+Result<std::string> next_message(int socket, Clock::time_point until, const LeaseOptions& options) {
+  const auto waited = sys::wait_for(socket, POLLIN, {.deadline = until, .cancel = options.cancel});
+  if (!waited.ok() && sys::is_readable(options.cancel)) return was_stopped();
+  return receive(socket, std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()));
 }
 
 // Without an agent: waits until nothing uses the GPU, or as long as allowed.
@@ -67,7 +85,7 @@ Result<GpuUsage> wait_for_users(const sys::Host& host, const ownership::OwnerCha
     const auto holder = first_holder(usage);
     if (holder.empty() || Clock::now() >= until) return usage;
     progress.say(fmt::format("waiting for {}", holder));
-    look_again_before(until);
+    GANTRY_CHECK(look_again_before(until, options));
   }
 }
 
@@ -83,7 +101,7 @@ Status wait_for_processes(const sys::Host& host, const ownership::OwnerChange& c
       return Error(Errc::Busy,
                    fmt::format("{} is held by {}", change.gpu.sysfs(), holders.front()));
     progress.say(fmt::format("waiting for {}", holders.front()));
-    look_again_before(until);
+    GANTRY_CHECK(look_again_before(until, options));
   }
 }
 
@@ -97,8 +115,8 @@ Status wait_for_lease(int socket, const OwnerIntent& intent, model::GpuUuid uuid
                                                  .uuid = std::move(uuid)})));
   ProgressReporter progress(options);
   for (const auto until = Clock::now() + options.wait + kAgentAnswers;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-    GANTRY_TRY(const auto text, receive(socket, left).in("asking the agent for the GPU"));
+    GANTRY_TRY(const auto text,
+               next_message(socket, until, options).in("asking the agent for the GPU"));
     GANTRY_TRY(auto reply, parse_reply(text));
     switch (reply.kind) {
       case OwnerReply::Kind::Granted: return {};

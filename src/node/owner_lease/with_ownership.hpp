@@ -37,6 +37,7 @@ struct LeaseOptions {
   std::vector<std::string> yielding = {};
   // Who uses the GPU, if no agent runs. Unless set: local_usage() of local_usage.hpp.
   std::function<Result<ownership::GpuUsage>()> usage = {};
+  int cancel = -1;  // a descriptor that becomes readable to end the wait; nothing is done then
 };
 
 // Runs `act` while the GPU is not offered and nothing holds it, and then records the owner,
