@@ -5,6 +5,7 @@
 
 #include "base/core/result.hpp"
 #include "base/sys/host.hpp"
+#include "base/sys/termination.hpp"
 
 #include <chrono>
 #include <cstdio>
@@ -22,7 +23,8 @@ namespace gantry::cli {
 
 class SafeOutput;
 
-// Exit status: 0 success, 1 failure or a problem was found, 2 wrong usage.
+// Exit status: 0 success, 1 failure or a problem was found, 2 wrong usage; 128 + N: ended by signal
+// N.
 constexpr int kOk = 0;
 constexpr int kProblem = 1;
 constexpr int kUsage = 2;
@@ -50,6 +52,9 @@ struct Context {
   bool quiet = false;       // print errors only
   std::string config_file;  // nvidia-container-runtime's config.toml; "" = the default path
   std::shared_ptr<SafeOutput> safe_out, safe_err;  // own `out` and `err`
+  // Of a command that takes back what it began when it is asked to end. If one was asked and fails,
+  // the exit status is 128 + the number of the signal.
+  std::shared_ptr<const sys::CaughtTermination> caught;
 
   // For text that has our own colours. Its foreign parts must have passed printable().
   std::FILE* painted_out() const { return color ? raw_out : out; }

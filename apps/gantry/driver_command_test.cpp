@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry driver on simulated machines. They are trees of files without a kernel, so nothing is
 // installed here: src/install/driver_setup tests that.
+#include "gantry/driver_commands.hpp"
 #include "support/machine.hpp"
 #include "support/run_cli.hpp"
+#include "support/tree.hpp"
 
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
 
 namespace gantry::cli {
 namespace {
@@ -128,6 +136,37 @@ TEST(DriverUpgradeCommand, OfNothingPointsToInstall) {
 TEST(DriverCompletion, OffersSourcesAndFindings) {
   EXPECT_THAT(run_cli({"gantry", "complete", "sources"}).out, HasSubstr("precompiled\n"));
   EXPECT_THAT(run_cli({"gantry", "complete", "findings"}).out, HasSubstr("headers-missing\n"));
+}
+
+// A command that ends as a request asked for, as `gantry driver install` does after SIGTERM.
+TEST(StoppedCommand, HasTheExitStatusOfTheSignal) {
+  std::FILE* out = std::tmpfile();
+  Context context = context_of_process(out, out);
+  CLI::App app("a program", "gantry");
+  app.add_subcommand("install", "stops");
+  int number = 0;
+  const Action install = [&](Context& c) -> Result<int> {
+    catch_termination(c);
+    if (number != 0) ::raise(number);
+    return Error(Errc::Timeout, "stopped");
+  };
+  std::array words{std::string("gantry"), std::string("install")};
+  std::array<char*, 3> argv{words[0].data(), words[1].data(), nullptr};
+  EXPECT_EQ(run_program(app, 2, argv.data(), context, install), kProblem);
+  number = SIGTERM;
+  EXPECT_EQ(run_program(app, 2, argv.data(), context, install), 128 + SIGTERM);
+  std::fclose(out);
+}
+
+TEST(DriverInstallCommand, ARelativePathIsNotOneOfTheOtherMachine) {
+  const Machine machine("h200");
+  test::Tree here;
+  here.file("driver.run", "x");
+  const auto run = driver(machine, {"install", "--run", here.path("driver.run"), "--dry-run"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.err,
+              AllOf(HasSubstr("there is no file " + machine.root() + here.path("driver.run")),
+                    HasSubstr("all paths are those of that machine: copy ")));
 }
 
 }  // namespace

@@ -49,13 +49,16 @@ class ShownDownload final : public driver_package::DownloadProgress {
   std::uint64_t shown_ = 0;  // in percent, or in steps of 16 MiB
 };
 
+// From now on SIGINT, SIGTERM and SIGHUP ask a command that changes the machine to end.
+void catch_termination(Context& context);
+
 // What changes the machine. The host, the context and the progress must outlive it.
 Result<std::unique_ptr<driver_setup::InstallEffects>> driver_effects(
     const sys::Host& host, const Context& context,
     driver_package::DownloadProgress* progress = nullptr);
 
-// Facts by reading the machine, steps under a lease of the agent, progress to the terminal.
-// `command` finishes the work after a crash.
+// Facts by reading the machine, steps under a lease of the agent, progress to the terminal. The
+// signals that catch_termination() catches stop it. `command` finishes the work after a crash.
 driver_setup::SetupOptions driver_options(const sys::Host& host, Context& context,
                                           const preflight::DriverRequest& request,
                                           std::string_view command);

@@ -121,7 +121,8 @@ Status with_leased_gpus(const sys::Host& host, const Context& context,
       .wait = std::chrono::seconds(request.drain ? request.drain_seconds : 0),
       .progress = [&](const std::string& text) { print_note(printable(text), context); },
       .yielding = {"nvidia-persiste", "nv-fabricmanage", "nvidia-topology", "nvidia-gridd",
-                   "nvidia-imex", "nvidia-powerd", "nv-hostengine"}};
+                   "nvidia-imex", "nvidia-powerd", "nv-hostengine"},
+      .cancel = context.caught ? context.caught->termination().fd() : -1};
   return owner_lease::with_ownership(
       host, changes, options, [&]() -> owner_lease::JointOutcome { return {.status = act()}; });
 }
@@ -134,13 +135,18 @@ std::string program_here(const sys::Host& host) {
 
 }  // namespace
 
+void catch_termination(Context& context) {
+  if (!context.caught) context.caught = std::make_shared<const sys::CaughtTermination>();
+}
+
 Result<std::unique_ptr<driver_setup::InstallEffects>> driver_effects(
     const sys::Host& host, const Context& context, driver_package::DownloadProgress* progress) {
   return driver_setup::live_effects(
       host, {.refresh_cdi = [&host, &context] { return refresh_containers(host, context); },
              .remove_cdi = [&host] { return remove_containers_files(host); },
              .tell_agent = [&host] { return tell_running_agent(host); },
-             .progress = progress});
+             .progress = progress,
+             .stop = context.caught ? context.caught->termination().fd() : -1});
 }
 
 driver_setup::SetupOptions driver_options(const sys::Host& host, Context& context,
@@ -159,6 +165,7 @@ driver_setup::SetupOptions driver_options(const sys::Host& host, Context& contex
   };
   options.program = program_here(host);
   options.jobs = std::max(1U, std::thread::hardware_concurrency());
+  if (context.caught) options.stop = &context.caught->termination();
   return options;
 }
 

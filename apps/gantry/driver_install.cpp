@@ -75,12 +75,18 @@ std::string install_sentence(const driver_setup::SetupReport& report) {
 Result<int> install_driver(const InstallFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto request, request_of(flags.driver));
-  auto options = driver_options(host, context, request, "gantry driver install");
-  if (flags.without_boot) options.program.clear();
-  if (flags.jobs > 0) options.jobs = flags.jobs;
-  if (flags.dry_run) return dry_install(host, request, options, context);
+  constexpr std::string_view kCommand = "gantry driver install";
+  if (flags.dry_run) {
+    auto options = driver_options(host, context, request, kCommand);
+    if (flags.without_boot) options.program.clear();
+    return dry_install(host, request, options, context);
+  }
+  catch_termination(context);
   ShownDownload download(context);
   GANTRY_TRY(const auto effects, driver_effects(host, context, &download));
+  auto options = driver_options(host, context, request, kCommand);
+  if (flags.without_boot) options.program.clear();
+  if (flags.jobs > 0) options.jobs = flags.jobs;
   auto report = driver_setup::install(host, request, options, *effects);
   download.clear();
   GANTRY_CHECK(report);

@@ -3,6 +3,7 @@
 #include "base/core/printable.hpp"
 #include "base/json/writer.hpp"
 #include "gantry/driver_commands.hpp"
+#include "install/driver_setup/idle.hpp"
 #include "install/driver_setup/remove.hpp"
 #include "install/driver_setup/status.hpp"
 #include "install/kernel_module/running_kernel.hpp"
@@ -47,13 +48,17 @@ Result<int> preview_driver_remove(const sys::Host& host, const Context& context)
 Result<int> remove_driver(const RemoveFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   if (flags.dry_run) return preview_driver_remove(host, context);
+  catch_termination(context);
   GANTRY_TRY(const auto effects, driver_effects(host, context));
   const auto options = driver_options(host, context, flags.request, "gantry driver remove");
-  GANTRY_TRY(const auto report, driver_setup::remove(host,
-                                                     {.drain = flags.request.drain,
-                                                      .terminate = flags.request.terminate,
-                                                      .drain_seconds = flags.request.drain_seconds},
-                                                     options, *effects));
+  GANTRY_TRY(const auto report,
+             driver_setup::remove(
+                 host,
+                 {.drain = flags.request.drain,
+                  .terminate = flags.request.terminate,
+                  .drain_seconds = flags.request.drain_seconds,
+                  .accepts_unknown = driver_setup::accepts_unknown_users(flags.request.ignore)},
+                 options, *effects));
   print_setup_report(report,
                      report.record.version.empty()
                          ? "The unfinished installation is taken back."
@@ -75,6 +80,7 @@ Result<SetupReport> load_or_build(const sys::Host& host, const driver_setup::Set
 
 Result<int> load_driver(bool may_build, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
+  catch_termination(context);
   GANTRY_TRY(const auto effects, driver_effects(host, context));
   const auto options = driver_options(host, context, {}, "gantry driver load");
   GANTRY_TRY(const auto report, load_or_build(host, options, *effects, may_build));
@@ -128,6 +134,7 @@ Result<std::vector<std::string>> kernels_to_build(const sys::Host& host, const B
 
 Result<int> build_driver(const BuildFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
+  catch_termination(context);
   GANTRY_TRY(const auto effects, driver_effects(host, context));
   const auto options = driver_options(host, context, {}, "gantry driver build");
   GANTRY_TRY(const auto kernels, kernels_to_build(host, flags));
@@ -146,6 +153,11 @@ void add_driver_remove(CLI::App& driver, Context& context, Action& chosen) {
       driver.add_subcommand("remove", "Take the driver off this machine and leave nothing behind");
   add_driver_machine(*command, context);
   add_drain_flags(*command, flags->request);
+  command
+      ->add_option("--ignore", flags->request.ignore,
+                   "gpu-users-unknown: go on although processes cannot be looked into")
+      ->type_name("CODE")
+      ->check(CLI::IsMember({"gpu-users-unknown"}).description(""));
   command->add_flag("--dry-run", flags->dry_run, "Print the steps without doing them");
   add_examples(*command,
                "  gantry driver remove --dry-run\n"

@@ -48,15 +48,19 @@ Result<int> run_installer(const InstallerFlags& flags, const Environment& enviro
   GANTRY_TRY(auto request, request_of(flags.driver));
   GANTRY_CHECK(complete(request, environment));
   google_installer::use_existing_archive(host, environment, request);
-  const auto options = driver_options(host, context, request, "gantry driver install");
-  if (flags.dry_run) return dry_run(host, request, environment, options, context);
+  constexpr std::string_view kCommand = "gantry driver install";
+  if (flags.dry_run)
+    return dry_run(host, request, environment, driver_options(host, context, request, kCommand),
+                   context);
+  catch_termination(context);
   ShownDownload download(context);
   GANTRY_TRY(const auto effects, driver_effects(host, context, &download));
+  const auto options = driver_options(host, context, request, kCommand);
   GANTRY_TRY(const auto image, sys::Host::at("/"));
   GANTRY_TRY(
       const auto report,
       google_installer::install(host, request, environment, options, *effects, lines_to(context),
-                                google_installer::headers_by_apt(host, image)));
+                                google_installer::headers_by_apt(host, image, options.stop->fd())));
   for (const auto& note : report.notes) print_note(printable(note), context);
   return kOk;
 }

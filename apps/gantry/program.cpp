@@ -137,6 +137,12 @@ std::string way_to_root(const Error& error, int argc, char** argv, const Context
   return "; run it as root: " + sys::with_root(command, context.root);
 }
 
+int failure_status(const Context& context) {
+  constexpr int kSignalStatus = 128;
+  const int signal = context.caught ? context.caught->termination().signal() : 0;
+  return signal == 0 ? kProblem : kSignalStatus + signal;
+}
+
 }  // namespace
 
 Context context_of_process(std::FILE* out, std::FILE* err) {
@@ -181,7 +187,7 @@ int run_program(CLI::App& app, int argc, char** argv, Context& context, const Ac
                       way_to_root(status.error(), argc, argv, context);
     fmt::print(context.err, "{} {}: {}\n", app.get_name(),
                app.get_subcommands().front()->get_name(), text);
-    return kProblem;
+    return failure_status(context);
   }
   return *status;
 }

@@ -42,10 +42,18 @@ Error explained(const Error& error, const std::string& doing) {
   return remedy.empty() || !error.remedy().empty() ? text : std::move(text).advise(remedy);
 }
 
-// Each step once; the first error. journal.step is the one that failed.
+// What was cut short because we were asked to end does not say why.
+Error reason(const SetupWork& work, const Error& error) {
+  const auto stopped = work.options.check_stop();
+  return stopped.ok() || error.code() != Errc::Timeout ? error : stopped.error();
+}
+
+// Each step once; the first error. journal.step is the one that failed, or the last one before we
+// were asked to end.
 Status run_steps(SetupWork& work, std::size_t begin, std::size_t end,
                  std::vector<std::string>& done) {
   for (std::size_t k = begin; k < end; ++k) {
+    GANTRY_CHECK(work.options.check_stop());
     const auto step = work.journal.steps[k];
     const auto text = describe(step, work.target());
     work.journal.step = k;
@@ -105,9 +113,10 @@ Error after_way_back(const SetupWork& work, const Error& error, const Status& ba
 }
 
 Error turn_back(SetupWork& work, const Error& error) {
-  work.progress(fmt::format("failed: {}", error.cause()));
+  const auto cause = reason(work, error);
+  work.progress(fmt::format("failed: {}", cause.cause()));
   const auto back = go_back(work);
-  return after_way_back(work, error, back);
+  return after_way_back(work, cause, back);
 }
 
 Status run_and_turn_back(SetupWork& work, std::size_t begin, std::size_t end,
@@ -155,7 +164,10 @@ Status go_forward(SetupWork& work, std::vector<std::string>& done) {
     return run_and_turn_back(work, idle, std::min(record + 1, steps.size()), done);
   };
   auto status = work.options.exclusively ? work.options.exclusively(act) : act();
-  if (!status.ok() && !begun) return turn_back(work, status.error());
+  if (!status.ok() && !begun) {
+    const auto stopped = work.options.check_stop();
+    return turn_back(work, stopped.ok() ? status.error() : stopped.error());
+  }
   if (!status.ok()) return status;
   finish_recorded(work, done);
   return {};

@@ -3,6 +3,7 @@
 
 #include "base/core/text.hpp"
 #include "install/driver_setup/device_nodes.hpp"
+#include "install/kernel_module/module_order.hpp"
 #include "install/preflight/driver_services.hpp"
 
 #include <fmt/format.h>
@@ -54,14 +55,37 @@ Status terminate_once(const std::vector<vfio::Holder>& holders, std::set<std::ui
   return {};
 }
 
-}  // namespace
-
-std::vector<vfio::Holder> find_blocking_processes(const sys::Host& host) {
-  auto holders = vfio::find_holders(host, nodes_that_hold_driver(host));
+vfio::HolderSearch search_blocking_processes(const sys::Host& host) {
+  auto search = vfio::search_holders(host, nodes_that_hold_driver(host));
+  auto& holders = search.holders;
   std::erase_if(holders, preflight::is_service_process);
   const auto same = [](const auto& a, const auto& b) { return a.pid == b.pid; };
   holders.erase(std::unique(holders.begin(), holders.end(), same), holders.end());
-  return holders;
+  return search;
+}
+
+bool are_modules_held(const sys::Host& host) {
+  using Reason = kernel_module::UnloadBlocker::Reason;
+  const auto loaded = kernel_module::read_loaded_modules(host);
+  if (!loaded.ok()) return true;
+  const auto blockers = kernel_module::unload_order(*loaded).blockers;
+  return std::any_of(blockers.begin(), blockers.end(),
+                     [](const auto& blocker) { return blocker.reason == Reason::References; });
+}
+
+Status check_users_known(const sys::Host& host, const vfio::HolderSearch& search) {
+  if (search.unreadable.empty() || !are_modules_held(host)) return {};
+  return Error(Errc::Busy,
+               fmt::format("{}, so it cannot be known whether a process uses the loaded driver",
+                           vfio::describe_unreadable(search.unreadable)))
+      .advise(fmt::format("{}; or go on all the same with --ignore gpu-users-unknown",
+                          vfio::kReadAllProcesses));
+}
+
+}  // namespace
+
+std::vector<vfio::Holder> find_blocking_processes(const sys::Host& host) {
+  return search_blocking_processes(host).holders;
 }
 
 Status await_idle(const sys::Host& host, const DrainRequest& request, InstallEffects& effects,
@@ -70,8 +94,10 @@ Status await_idle(const sys::Host& host, const DrainRequest& request, InstallEff
   std::set<std::uint32_t> terminated;
   std::string shown;
   for (;;) {
-    const auto holders = find_blocking_processes(host);
-    if (holders.empty()) return {};
+    const auto search = search_blocking_processes(host);
+    const auto& holders = search.holders;
+    if (holders.empty())
+      return request.accepts_unknown ? Status() : check_users_known(host, search);
     const auto names = name_processes(holders);
     if (left <= std::chrono::milliseconds(0)) {
       return Error(Errc::Busy, fmt::format("the loaded driver is in use: {}", names))
@@ -79,10 +105,15 @@ Status await_idle(const sys::Host& host, const DrainRequest& request, InstallEff
     }
     if (progress && names != shown) progress(fmt::format("waiting: {}", names));
     shown = names;
+    if (request.stop != nullptr) GANTRY_CHECK(request.stop->check());
     if (request.terminate) GANTRY_CHECK(terminate_once(holders, terminated, effects));
     effects.pause(std::min(kLookAgain, left));
     left -= kLookAgain;
   }
+}
+
+bool accepts_unknown_users(const std::vector<std::string>& ignore) {
+  return std::find(ignore.begin(), ignore.end(), "gpu-users-unknown") != ignore.end();
 }
 
 std::uint32_t persistence_daemon(const sys::Host& host) {

@@ -5,6 +5,7 @@
 
 #include "base/core/result.hpp"
 #include "base/sys/host.hpp"
+#include "base/sys/termination.hpp"
 #include "install/driver_setup/install_effects.hpp"
 #include "vm/vfio/holders.hpp"
 
@@ -25,11 +26,18 @@ struct DrainRequest {
   bool drain = false;      // wait
   bool terminate = false;  // and send SIGTERM, once, to each process that is in no pod
   unsigned seconds = 300;
+  // Goes on if there are processes that cannot be looked into (--ignore gpu-users-unknown).
+  bool accepts_unknown = false;
+  const sys::Termination* stop = nullptr;  // ends the wait: Timeout
 };
 
-// Busy, with every process, its pod and what helps, if there are any when the time is over.
+// Busy, with every process, its pod and what helps, if there are any when the time is over. Busy at
+// once if something holds the modules and there are processes that cannot be looked into.
 Status await_idle(const sys::Host& host, const DrainRequest& request, InstallEffects& effects,
                   const std::function<void(std::string_view)>& progress);
+
+// Whether the codes of --ignore have that of unknown users.
+bool accepts_unknown_users(const std::vector<std::string>& ignore);
 
 // The process of nvidia-persistenced outside systemd; 0 if there is none.
 std::uint32_t persistence_daemon(const sys::Host& host);

@@ -3,11 +3,14 @@
 
 #include "base/core/text.hpp"
 #include "install/driver_setup/apply_internal.hpp"
+#include "install/driver_setup/container_lock.hpp"
 #include "install/driver_setup/package_info.hpp"
 #include "install/driver_setup/place_files.hpp"
 #include "install/preflight/judge.hpp"
 
 #include <fmt/format.h>
+
+#include <memory>
 
 namespace gantry::driver_setup {
 namespace {
@@ -219,7 +222,11 @@ Result<PackageInfo> fetch(const sys::Host& host, const DriverRequest& request,
                           const PackageInfo& package, const SetupOptions& options,
                           InstallEffects& effects) {
   if (options.enter && request.run_file.empty()) options.enter(SetupPhase::Download);
-  return fetch_package(host, request, package, effects);
+  auto fetched = fetch_package(host, request, package, effects);
+  const auto stopped = options.check_stop();
+  if (fetched.ok() || stopped.ok()) return fetched;
+  return Error(Errc::Timeout, fmt::format("{}; the driver is as it was", stopped.error().text()))
+      .advise("the same command goes on with what was downloaded");
 }
 
 Result<SetupReport> keep_installed(const sys::Host& host, const DriverRequest& request,
@@ -244,8 +251,13 @@ Result<SetupReport> install_locked(const sys::Host& host, const DriverRequest& r
     return keep_installed(host, request, options, now, effects);
   GANTRY_TRY(const auto facts, options.read_facts());
   GANTRY_CHECK(preflight::first_blocker(preflight::judge(facts, request)));
+  GANTRY_CHECK(options.check_stop());
+  std::unique_ptr<ContainerLock> container;
+  if (request.source != Source::NvidiaContainer) {
+    GANTRY_TRY(container, ContainerLock::take(host));
+  }
   if (request.source == Source::NvidiaContainer) {
-    GANTRY_TRY(now.package.version, await_container(host, effects, options.progress));
+    GANTRY_TRY(now.package.version, await_container(host, options, effects));
   }
   GANTRY_TRY(const auto packages, packages_for(request, facts));
   const bool unknown = now.package.digest.empty() && !now.package.url.empty();

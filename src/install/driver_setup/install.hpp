@@ -6,6 +6,7 @@
 
 #include "base/core/result.hpp"
 #include "base/sys/host.hpp"
+#include "base/sys/termination.hpp"
 #include "install/driver_setup/install_effects.hpp"
 #include "install/driver_setup/install_plan.hpp"
 #include "install/driver_setup/verify.hpp"
@@ -40,6 +41,12 @@ struct SetupOptions {
   // Path of gantry for the unit and the hooks; "" leaves both out, as in a pod.
   std::string program;
   unsigned jobs = 1;  // of make
+  // Asked between two steps and while something waits; nullptr: never. What was begun is taken back
+  // then. A step that changes the kernel is finished first.
+  const sys::Termination* stop = nullptr;
+
+  // "stopped by SIGTERM", Timeout, if that was asked for.
+  Status check_stop() const { return stop == nullptr ? Status() : stop->check(); }
 };
 
 struct SetupReport {
@@ -63,8 +70,8 @@ Result<SetupPreview> preview_install(const sys::Host& host, const preflight::Dri
 // is only not loaded, it is loaded. Otherwise the preflight must find no blocker.
 //
 // Busy if a process uses the loaded driver, with its name, or if another installation is under way.
-// Internal if a step failed and its way back too: the journal stays. With any other code the
-// machine is as it was, apart from what was downloaded.
+// Internal if a step failed and its way back too: the journal stays. With any other code, as after
+// options.stop (Timeout), the machine is as it was, apart from what was downloaded.
 Result<SetupReport> install(const sys::Host& host, const preflight::DriverRequest& request,
                             const SetupOptions& options, InstallEffects& effects);
 

@@ -5,6 +5,7 @@
 #include "base/sys/child.hpp"
 #include "base/sys/deadline_write.hpp"
 #include "base/sys/kernel.hpp"
+#include "base/sys/machine_entry.hpp"
 #include "base/sys/shell_command.hpp"
 #include "install/driver_setup/host_files.hpp"
 #include "install/kernel_module/module_loader.hpp"
@@ -20,6 +21,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -61,14 +63,18 @@ void append_path(std::string& path, std::string_view ours) {
     if (directory.starts_with('/')) path += fmt::format(":{}", directory);
 }
 
-// execvp would look in our own PATH, not in the one that the program gets.
-std::string find_program(const std::string& name, const std::vector<std::string>& environment) {
+// execvp would look in our own PATH, not in the one that the program gets. `machine`: whose
+// program it is, in a pod; else nullptr.
+std::string find_program(const sys::Host* machine, const std::string& name,
+                         const std::vector<std::string>& environment) {
   constexpr std::string_view kPath = "PATH=";
   for (const std::string_view variable : environment) {
     if (contains(name, "/") || !variable.starts_with(kPath)) continue;
     for (const auto directory : split(variable.substr(kPath.size()), ':')) {
       auto path = fmt::format("{}/{}", directory, name);
-      if (::access(path.c_str(), X_OK) == 0) return path;
+      const bool found =
+          machine != nullptr ? machine->exists(path) : ::access(path.c_str(), X_OK) == 0;
+      if (found) return path;
     }
   }
   return name;
@@ -124,13 +130,19 @@ class LiveEffects final : public HostFiles {
     const auto place =
         call.place == ProgramPlace::Machine ? ToolPlace::Machine : place_of_tools(host(), call);
     auto argv = words_for(host(), call, place);
-    if (place == ToolPlace::Machine && !host().is_live())
-      argv.insert(argv.begin(), {"chroot", host().root()});
     sys::CommandOptions options{.deadline = call.deadline,
                                 .environment = environment_for_programs(environ),
                                 .long_output = sys::LongOutput::KeepsEnd};
-    if (call.place != ProgramPlace::Machine) options.before = end_with_parent;
-    argv.front() = find_program(argv.front(), options.environment);
+    const bool is_tool = call.place != ProgramPlace::Machine;
+    if (is_tool) options.stop = options_.stop;
+    const bool enters = place == ToolPlace::Machine && !host().is_live();
+    std::optional<sys::MachineEntry> entry;
+    if (enters) {
+      entry = sys::MachineEntry::of(host());
+      options.environment.emplace_back(sys::MachineEntry::kIgnoreChroot);
+    }
+    options.before = [&] { return (!is_tool || end_with_parent()) && (!entry || entry->enter()); };
+    argv.front() = find_program(enters ? &host() : nullptr, argv.front(), options.environment);
     GANTRY_TRY(auto result, sys::run_command(argv, options));
     const auto& good = call.good;
     if (result.status == 0 || std::find(good.begin(), good.end(), result.status) != good.end())
@@ -143,7 +155,9 @@ class LiveEffects final : public HostFiles {
       const driver_package::DownloadRequest& request) override {
     GANTRY_CHECK(make_directory(request.directory));
     driver_package::DownloadProgress silent;
-    return driver_package::download(host(), request,
+    auto stoppable = request;
+    stoppable.cancel = options_.stop;
+    return driver_package::download(host(), stoppable,
                                     options_.progress == nullptr ? silent : *options_.progress);
   }
 

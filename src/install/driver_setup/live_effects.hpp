@@ -16,6 +16,9 @@ struct LiveOptions {
   std::function<Status()> remove_cdi;
   std::function<Status()> tell_agent;
   driver_package::DownloadProgress* progress = nullptr;  // nullptr: it is not shown
+  // A descriptor that becomes readable to end downloads, builds and archives. The machine's own
+  // programs, such as apt-get, are waited for.
+  int stop = -1;
 };
 
 // Denied if the tree is not the machine that runs: its kernel would not get the modules. The host

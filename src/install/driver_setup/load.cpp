@@ -2,9 +2,12 @@
 // Loads what is installed, and builds its modules for other kernels.
 #include "base/core/text.hpp"
 #include "install/driver_setup/apply_internal.hpp"
+#include "install/driver_setup/container_lock.hpp"
 #include "install/driver_setup/install.hpp"
 
 #include <fmt/format.h>
+
+#include <memory>
 
 namespace gantry::driver_setup {
 namespace {
@@ -58,6 +61,8 @@ Status run_load(SetupWork& work, bool is_loaded, std::vector<std::string>& done)
   steps.insert(steps.end(), {{.kind = RefreshCdi}, {.kind = TellAgent}});
   for (const auto& step : steps) {
     const auto text = describe(step, work.target());
+    if (const auto stopped = work.options.check_stop(); !stopped.ok())
+      return Error(stopped.error()).advise("go on with: sudo gantry driver load");
     work.progress(text);
     GANTRY_CHECK(execute(work, step).in(text));
     done.push_back(text);
@@ -75,6 +80,10 @@ Result<SetupReport> load_record(const sys::Host& host, const InstallRecord& reco
   if (host.exists(kStaging) && !host.exists(kJournalPath))
     GANTRY_CHECK(effects.remove_tree(std::string(kStaging)));
   if (is_loaded && has_specification(host, record)) return report;
+  std::unique_ptr<ContainerLock> container;
+  if (!is_loaded && record.source != preflight::Source::NvidiaContainer) {
+    GANTRY_TRY(container, ContainerLock::take(host));
+  }
   auto journal = quiet_journal(record, "");
   SetupWork work(host, options, journal, effects);
   work.keeps_journal = false;
@@ -111,6 +120,10 @@ Result<SetupReport> build(const sys::Host& host, const std::string& kernel,
   auto built = build_for(work, kernel);
   if (!built.ok()) {
     static_cast<void>(undo_modules(work, kernel).ok());  // the first error is told
+    static_cast<void>(effects.remove_directory(std::string(kStaging)).ok());
+    if (const auto stopped = options.check_stop(); !stopped.ok())
+      return Error(Errc::Timeout, fmt::format("{}; nothing was built", stopped.error().text()))
+          .advise(fmt::format("go on with: sudo gantry driver build --kernel {}", kernel));
     return std::move(built).error().in(text);
   }
   GANTRY_CHECK(effects.remove_directory(std::string(kStaging)));

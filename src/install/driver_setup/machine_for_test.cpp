@@ -74,6 +74,7 @@ SetupOptions SetupMachine::options() {
   SetupOptions options;
   options.read_facts = [this]() -> Result<preflight::MachineFacts> { return facts(); };
   options.program = "/usr/bin/gantry";
+  options.stop = stop.get();
   return options;
 }
 
@@ -99,6 +100,12 @@ Result<SetupReport> SetupMachine::remove(const RemoveOptions& remove) {
   const auto machine = host();
   TestEffects effects(machine, *this);
   return driver_setup::remove(machine, remove, options(), effects);
+}
+
+VerifyReport SetupMachine::verify(const InstallRecord& record) {
+  const auto machine = host();
+  TestEffects effects(machine, *this);
+  return driver_setup::verify(machine, record, VerifyDepth::Installation, &effects);
 }
 
 preflight::MachineFacts SetupMachine::facts() {
@@ -192,7 +199,7 @@ void SetupMachine::expect_installed(const std::string& version) {
   EXPECT_EQ((*record)->version, version);
   script = {};
   TestEffects effects(machine, *this);
-  const auto report = verify(machine, **record, VerifyDepth::Machine, &effects);
+  const auto report = driver_setup::verify(machine, **record, VerifyDepth::Machine, &effects);
   for (const auto& item : report.items) {
     EXPECT_EQ(item.state, VerifyState::Good) << item.code << ": " << item.sentence;
   }

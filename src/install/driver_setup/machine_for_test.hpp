@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -59,6 +60,8 @@ class SetupMachine {
   Result<SetupReport> load();
   Result<SetupReport> build(const std::string& kernel);
   Result<SetupReport> remove(const RemoveOptions& options = {});
+  // Of a driver that Gantry need not have installed.
+  VerifyReport verify(const InstallRecord& record);
 
   std::string loaded() const;                // the version; "" if no driver is loaded
   std::string current() const;               // where DIR/current leads
@@ -85,9 +88,11 @@ class SetupMachine {
   std::function<void(preflight::MachineFacts&)> adjust_facts;
   std::map<std::string, std::string> server;  // archives by URL
   std::string smi_table;                      // what nvidia-smi prints; "": one line
+  std::string smi_query;                      // what `nvidia-smi -q` prints
   bool smi_fails = false;
   bool has_persistence_daemon = false;  // in archives
   bool processes_obey = true;           // they end at SIGTERM
+  std::unique_ptr<sys::Termination> stop = std::make_unique<sys::Termination>();
   int reads_of_facts = 0;
   int told_agents = 0;
   SetupOptions options();

@@ -5,6 +5,7 @@
 #include "install/driver_package/checksum.hpp"
 #include "install/driver_package/run_header.hpp"
 #include "install/driver_setup/layout.hpp"
+#include "install/preflight/facts.hpp"
 
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -67,10 +68,20 @@ Status check_kind(const driver_package::RunHeader& header, const preflight::Driv
   return {};
 }
 
+// A relative path is one of the directory that the command was given in.
+Error missing_archive(const sys::Host& host, const std::string& path, const Error& error) {
+  if (!preflight::is_only_here(host, path)) return error;
+  return Error(Errc::NotFound, fmt::format("there is no file {}", host.outside(path)))
+      .advise(fmt::format("{}: copy {} below {}, and give its path there",
+                          preflight::kPathsAreOfMachine, path, host.root()));
+}
+
 Result<PackageInfo> local_file(const sys::Host& host, const preflight::DriverRequest& request,
                                const std::optional<InstallRecord>& record) {
   PackageInfo package;
-  GANTRY_TRY(package.archive, stamp_of(host, request.run_file));
+  auto stamp = stamp_of(host, request.run_file);
+  if (!stamp.ok()) return missing_archive(host, request.run_file, stamp.error());
+  package.archive = *std::move(stamp);
   if (record && !record->digest.empty() && record->archive == package.archive) {
     package.version = record->version;
     package.digest = record->digest;

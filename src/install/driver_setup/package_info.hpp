@@ -4,6 +4,7 @@
 
 #include "base/core/result.hpp"
 #include "base/sys/host.hpp"
+#include "install/driver_setup/install.hpp"
 #include "install/driver_setup/install_effects.hpp"
 #include "install/driver_setup/install_plan.hpp"
 
@@ -28,7 +29,7 @@ Result<PackageInfo> fetch_package(const sys::Host& host, const preflight::Driver
 Result<std::string> patch_digest_of(const sys::Host& host, const preflight::DriverRequest& request);
 
 // Waits until NVIDIA's driver container has loaded its driver, and returns the version.
-Result<std::string> await_container(const sys::Host& host, InstallEffects& effects,
-                                    const std::function<void(std::string_view)>& progress);
+Result<std::string> await_container(const sys::Host& host, const SetupOptions& options,
+                                    InstallEffects& effects);
 
 }  // namespace gantry::driver_setup

@@ -204,10 +204,10 @@ Status undo_packages(SetupWork& work) {
   return first;
 }
 
-Result<std::string> await_container(const sys::Host& host, InstallEffects& effects,
-                                    const std::function<void(std::string_view)>& progress) {
+Result<std::string> await_container(const sys::Host& host, const SetupOptions& options,
+                                    InstallEffects& effects) {
   auto left = std::chrono::milliseconds(kContainerDeadline);
-  if (progress) progress("wait for NVIDIA's driver container (/run/nvidia/driver)");
+  if (options.progress) options.progress("wait for NVIDIA's driver container (/run/nvidia/driver)");
   for (;;) {
     auto loaded = procfs::read_version(host);
     if (loaded.ok() && !loaded->version.empty() && host.exists(kContainerSmi))
@@ -218,6 +218,7 @@ Result<std::string> await_container(const sys::Host& host, InstallEffects& effec
                                               kContainerDeadline.count() / 60))
           .advise("see its log: kubectl logs -n gpu-operator -l app=nvidia-driver-daemonset");
     }
+    GANTRY_CHECK(options.check_stop());
     effects.pause(kContainerPoll);
     left -= kContainerPoll;
   }

@@ -4,11 +4,13 @@
 #include "base/core/text.hpp"
 #include "gpu/procfs/version.hpp"
 #include "install/driver_setup/apply_internal.hpp"
+#include "install/driver_setup/container_lock.hpp"
 #include "install/driver_setup/idle.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
+#include <memory>
 
 namespace gantry::driver_setup {
 namespace {
@@ -81,6 +83,7 @@ bool concerns(const Removal& removal, const InstallRecord& record) {
 Status run_removals(SetupWork& work, RemovalPart part, std::vector<std::string>& done) {
   for (const auto& removal : kRemovals) {
     if (removal.part != part || !concerns(removal, work.target())) continue;
+    GANTRY_CHECK(work.options.check_stop());
     work.progress(removal.text);
     GANTRY_CHECK(removal.act(work).in(removal.text));
     done.emplace_back(removal.text);
@@ -93,7 +96,19 @@ Status close_removal(const sys::Host& host, InstallEffects& effects) {
   return remove_empty_state(host, effects);
 }
 
-Error not_done(const Error& error) {
+// Nothing has been changed yet.
+Status before_removal(const SetupOptions& options, const Status& status) {
+  const auto stopped = options.check_stop();
+  if (status.ok() || stopped.ok()) return status;
+  return Error(Errc::Timeout, fmt::format("{}; the driver is as it was", stopped.error().text()));
+}
+
+Error not_done(const SetupOptions& options, const Error& error) {
+  const auto stopped = options.check_stop();
+  if (!stopped.ok())
+    return Error(Errc::Timeout,
+                 fmt::format("{}; the driver is not removed completely", stopped.error().text()))
+        .advise("what is left is removed by: sudo gantry driver remove");
   return Error(error)
       .in("the driver is not removed")
       .advise(error.remedy().empty() ? "when the cause is gone, run the same command again" : "");
@@ -116,8 +131,13 @@ Status remove_record(const sys::Host& host, const InstallRecord& record,
                      const RemoveOptions& remove, const SetupOptions& options,
                      InstallEffects& effects, SetupReport& report) {
   if (procfs::read_version(host).ok()) {
-    GANTRY_CHECK(await_idle(host, {remove.drain, remove.terminate, remove.drain_seconds}, effects,
-                            options.progress));
+    GANTRY_CHECK(before_removal(options, await_idle(host,
+                                                    {.drain = remove.drain,
+                                                     .terminate = remove.terminate,
+                                                     .seconds = remove.drain_seconds,
+                                                     .accepts_unknown = remove.accepts_unknown,
+                                                     .stop = options.stop},
+                                                    effects, options.progress)));
   }
   InstallJournal journal{.command = "remove", .target = record, .before = std::nullopt};
   SetupWork work(host, options, journal, effects);
@@ -125,7 +145,7 @@ Status remove_record(const sys::Host& host, const InstallRecord& record,
   const auto act = [&] { return run_removals(work, RemovalPart::Kernel, report.done); };
   auto status = options.exclusively ? options.exclusively(act) : act();
   if (status.ok()) status = run_removals(work, RemovalPart::Files, report.done);
-  if (!status.ok()) return not_done(status.error());
+  if (!status.ok()) return not_done(options, status.error());
   report.changed = true;
   report.notes = std::move(work.notes);
   return {};
@@ -153,6 +173,10 @@ Result<SetupReport> remove(const sys::Host& host, const RemoveOptions& remove,
   SetupReport report;
   GANTRY_TRY(auto journal, read_install_journal(host));
   GANTRY_TRY(auto record, read_record(host));
+  std::unique_ptr<ContainerLock> container;
+  if (record && record->source != preflight::Source::NvidiaContainer) {
+    GANTRY_TRY(container, ContainerLock::take(host));
+  }
   if (journal && journal->command == "install" && !is_recorded(*journal, record)) {
     GANTRY_CHECK(take_back_unfinished(host, *journal, options, effects, report));
     GANTRY_TRY(record, read_record(host));

@@ -11,6 +11,7 @@ struct RemoveOptions {
   bool drain = false;      // wait until the processes that use GPUs have ended
   bool terminate = false;  // with drain: send them SIGTERM. Processes of pods are never signalled
   unsigned drain_seconds = 300;
+  bool accepts_unknown = false;  // processes that cannot be looked into
 };
 
 // What remove() would do, one sentence each; empty if nothing is installed.

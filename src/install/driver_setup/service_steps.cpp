@@ -173,7 +173,9 @@ Status check_idle(SetupWork& work) {
   return await_idle(work.host,
                     {.drain = work.request.drain,
                      .terminate = work.request.terminate,
-                     .seconds = work.request.drain_seconds},
+                     .seconds = work.request.drain_seconds,
+                     .accepts_unknown = accepts_unknown_users(work.request.ignore),
+                     .stop = work.options.stop},
                     work.effects, work.options.progress);
 }
 

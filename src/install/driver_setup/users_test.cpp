@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes, pods and services that use the driver, and a second installer.
+#include "base/sys/child.hpp"
+#include "install/driver_setup/effects_for_test.hpp"
+#include "install/driver_setup/idle.hpp"
 #include "install/driver_setup/install.hpp"
 #include "install/driver_setup/install_journal.hpp"
 #include "install/driver_setup/machine_for_test.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -119,6 +125,48 @@ TEST(DriverInstall, OneAtATime) {
   EXPECT_EQ(second.error().code(), Errc::Busy);
   EXPECT_THAT(second.error().text(), HasSubstr(fmt::format("process {}", ::getpid())));
   EXPECT_THAT(machine.script.log, IsEmpty());
+}
+
+// A process that cannot be looked into may use the driver, if something does.
+class UnreadableUser : public ::testing::Test {
+ protected:
+  // Whether the modules may be unloaded, as an ordinary user finds it.
+  std::string idle(bool accepts_unknown = false) {
+    const auto look = [&]() -> std::string {
+      const auto host = tree_.host();
+      const auto idle = await_idle(host, {.accepts_unknown = accepts_unknown}, effects_, {});
+      return idle.ok() ? "idle" : idle.error().text();
+    };
+    EXPECT_EQ(::chmod(tree_.root().c_str(), 0755), 0);
+    EXPECT_EQ(::chmod(tree_.path("proc/4711/fd").c_str(), 0), 0);
+    const sys::ChildUser nobody{.uid = 61234, .gid = 61234};
+    const auto* user = ::geteuid() == 0 ? &nobody : nullptr;
+    const auto answer = sys::run_in_child(look, {.user = user});
+    ::chmod(tree_.path("proc/4711/fd").c_str(), 0755);
+    return answer.ok() ? *answer : answer.error().text();
+  }
+  UnreadableUser() {
+    tree_.file("dev.table", "/dev/nvidia0 c 195 0 0666 0 0\n");
+    tree_.link("proc/4711/fd/3", "/dev/nvidia0");
+    tree_.file("proc/4711/stat", "4711 (train) S 1 1 1 0 -1 4194560 0\n");
+    tree_.file("proc/modules", "nvidia 56668160 2 - Live 0x0\n");
+  }
+  SetupMachine machine_;
+  test::Tree tree_;
+  sys::Host host_ = tree_.host();
+  TestEffects effects_{host_, machine_};
+};
+
+TEST_F(UnreadableUser, KeepsTheDriverLoaded) {
+  EXPECT_THAT(idle(), AllOf(HasSubstr("1 process cannot be looked into (pid 4711)"),
+                            HasSubstr("cannot be known whether a process uses the loaded driver"),
+                            HasSubstr("SYS_PTRACE"), HasSubstr("--ignore gpu-users-unknown")));
+  EXPECT_EQ(idle(true), "idle");
+}
+
+TEST_F(UnreadableUser, DoesNotMatterIfNothingHoldsTheModules) {
+  tree_.file("proc/modules", "nvidia_uvm 4096 0 - Live 0x0\nnvidia 4096 1 nvidia_uvm, Live 0x0\n");
+  EXPECT_EQ(idle(), "idle");
 }
 
 }  // namespace

@@ -153,15 +153,22 @@ class Verifier {
     good("nvidia-smi", "nvidia-smi answers");
   }
 
+  // Gantry installed it. Of another driver only nvidia-smi tells whether it needs a licence.
+  bool is_ours() const { return record_.has_files() || !record_.removal.empty(); }
+
   // Guest drivers work without a licence for a while, then slow down.
   void check_licence() {
-    if (record_.source != preflight::Source::Grid) return;
+    const bool guest = record_.source == preflight::Source::Grid;
+    if (!guest && is_ours()) return;
     const auto output = effects_->run(smi({"-q"}));
     const auto state = output.ok() ? parse_licence_status(*output) : "";
+    if (!guest && (state.empty() || state == "N/A")) return;
     if (state.starts_with("Licensed")) return good("licence", fmt::format("licence: {}", state));
     add("licence", VerifyState::Note,
         fmt::format("the driver has no licence{}", state.empty() ? "" : fmt::format(": {}", state)),
-        "give --client-token FILE, and check that nvidia-gridd reaches the licence server");
+        guest ? "give --client-token FILE, and check that nvidia-gridd reaches the licence server"
+              : "place a token in /etc/nvidia/ClientConfigToken, then: sudo systemctl restart "
+                "nvidia-gridd.service");
   }
 
   void check_specification() {
@@ -178,7 +185,7 @@ class Verifier {
 
   // What Gantry did not install, it cannot install again.
   std::string install_again() const {
-    if (!record_.has_files() && record_.removal.empty()) return "install it again as it was";
+    if (!is_ours()) return "install it again as it was";
     return "install it again: " + install_command(record_);
   }
 

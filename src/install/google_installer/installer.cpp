@@ -128,10 +128,10 @@ void fetch_missing_headers(const sys::Host& host, const DriverRequest& request,
   if (options.progress) options.progress(fetched.error().text());
 }
 
-Status run_apt(const std::vector<std::string>& words) {
+Status run_apt(const std::vector<std::string>& words, int stop) {
   std::vector<std::string> argv{"apt-get"};
   argv.insert(argv.end(), words.begin(), words.end());
-  GANTRY_TRY(const auto result, sys::run_command(argv, kAptDeadline));
+  GANTRY_TRY(const auto result, sys::run_command(argv, {.deadline = kAptDeadline, .stop = stop}));
   if (result.status == 0) return {};
   return Error(Errc::NotFound, fmt::format("`{}` ended with status {}: {}", fmt::join(argv, " "),
                                            result.status, trim(result.output)));
@@ -233,12 +233,12 @@ Status check_kernel(const sys::Host& host, const Environment& environment) {
                           environment.kernel));
 }
 
-FetchHeaders headers_by_apt(const sys::Host& host, const sys::Host& image) {
+FetchHeaders headers_by_apt(const sys::Host& host, const sys::Host& image, int stop) {
   if (host.is_live() || !image.exists("/usr/bin/apt-get")) return {};
-  return [&image](const std::string& kernel) -> Status {
+  return [&image, stop](const std::string& kernel) -> Status {
     if (kernel_module::find_kernel_headers(image, kernel).ok()) return {};
-    GANTRY_CHECK(run_apt({"update"}));
-    return run_apt({"install", "-y", fmt::format("linux-headers-{}", kernel)});
+    GANTRY_CHECK(run_apt({"update"}, stop));
+    return run_apt({"install", "-y", fmt::format("linux-headers-{}", kernel)}, stop);
   };
 }
 

@@ -34,7 +34,8 @@ using FetchHeaders = std::function<Status(const std::string& kernel)>;
 
 // For a pod whose image is in the tree `image`: if the machine and the image have no headers of the
 // kernel, `apt-get` installs them in the image. Empty on the machine itself and without apt-get.
-FetchHeaders headers_by_apt(const sys::Host& host, const sys::Host& image);
+// `stop`: a descriptor that becomes readable to end it, or -1.
+FetchHeaders headers_by_apt(const sys::Host& host, const sys::Host& image, int stop);
 
 // The whole log, from the cache to the loader's cache. Fails as driver_setup::install does.
 Result<driver_setup::SetupReport> install(const sys::Host& host, preflight::DriverRequest request,

@@ -255,11 +255,11 @@ TEST(GoogleInstaller, FetchesHeadersThatAreMissing) {
 
 TEST(HeadersByApt, AreForAPodWhoseImageHasApt) {
   test::Tree machine, image;
-  EXPECT_FALSE(headers_by_apt(machine.host(), image.host()));
+  EXPECT_FALSE(headers_by_apt(machine.host(), image.host(), -1));
   image.file("usr/bin/apt-get");
   const auto tree = image.host();
-  EXPECT_TRUE(headers_by_apt(machine.host(), tree));
-  EXPECT_FALSE(headers_by_apt(*sys::Host::at("/"), tree)) << "a person installs them there";
+  EXPECT_TRUE(headers_by_apt(machine.host(), tree, -1));
+  EXPECT_FALSE(headers_by_apt(*sys::Host::at("/"), tree, -1)) << "a person installs them there";
 }
 
 TEST(GoogleInstaller, AnotherKernelIsRefused) {
