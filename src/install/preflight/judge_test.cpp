@@ -189,7 +189,8 @@ TEST(Facts, ATreeOfFilesIsNoPod) {
   TestHost host;
   const auto sources = live_sources(host.tree().host(), host.request);
   const auto here = live_sources(*sys::Host::at("/"), host.request);
-  EXPECT_EQ(sources.rights.in_pod, here.rights.in_pod);
+  if (here.rights.in_pod) GTEST_SKIP() << "the test itself runs in a container";
+  EXPECT_FALSE(sources.rights.in_pod);
 }
 
 TEST(Judge, ProcessesThatCannotBeLookedIntoCountOnlyIfSomethingHoldsTheModules) {
