@@ -16,8 +16,13 @@
 
 #include <linux/ctype.h>
 #include <linux/fs.h>
+#include <linux/fs_struct.h>
+#include <linux/pid.h>
+#include <linux/pid_namespace.h>
+#include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/version.h>
 
 #define MAX_FILE_SIZE (64 * 1024)
 
@@ -101,10 +106,36 @@ static int read_text(struct sim_description* out, char* text) {
   return 0;
 }
 
+/* Where the machine's first process sees it: who loads the module may be in a container, whose /run
+ * is another one. */
+static struct file* open_on_machine(const char* path) {
+  struct task_struct* first;
+  struct file* file;
+  struct path root;
+
+  rcu_read_lock();
+  first = get_pid_task(find_pid_ns(1, &init_pid_ns), PIDTYPE_PID);
+  rcu_read_unlock();
+  if (!first) return ERR_PTR(-ESRCH);
+  task_lock(first);
+  if (first->fs) get_fs_root(first->fs, &root);
+  file = first->fs ? NULL : ERR_PTR(-ESRCH);
+  task_unlock(first);
+  put_task_struct(first);
+  if (file) return file;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 12, 0)
+  file = file_open_root(&root, path, O_RDONLY, 0);
+#else
+  file = file_open_root(root.dentry, root.mnt, path, O_RDONLY, 0);
+#endif
+  path_put(&root);
+  return file;
+}
+
 /* Not with kernel_read_file(): security modules want to know what it reads, and this is nothing
  * that they know. `text` has MAX_FILE_SIZE + 1 bytes, all zero. */
 static int read_file(const char* path, char* text) {
-  struct file* file = filp_open(path, O_RDONLY, 0);
+  struct file* file = open_on_machine(path);
   loff_t at = 0;
   ssize_t got;
 

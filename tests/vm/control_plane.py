@@ -29,6 +29,7 @@ import images  # noqa: E402
 from archive import docker_archive  # noqa: E402
 from part import Part, wait_for  # noqa: E402
 
+NEWER = "580.159.04"  # the version of the upgrade
 HOST = "10.99.0.2"  # the virtual machine's address; config.ADDRESS is the control plane's, on both sides
 # What the host sends to config.ADDRESS arrives at the namespace's 127.0.0.1. The API server reaches the kubelet for the logs of pods.
 QEMU = ["-netdev", f"user,id=cluster,net=10.99.0.0/24,host={config.ADDRESS},dhcpstart={HOST},hostfwd=tcp:{HOST}:10250-{HOST}:10250",
@@ -54,7 +55,8 @@ class ControlPlane:
     def install_by(self, programs: pathlib.Path, drivers: pathlib.Path) -> None:
         """Makes what the DaemonSet needs from our programs and from the directory of driver_parts.make."""
         make_images(programs, self.place / "images")
-        (self.place / "daemonset.yaml").write_text(daemonset(drivers))
+        (self.place / "daemonset.yaml").write_text(daemonset(drivers, driver_notes.VERSION))
+        (self.place / "daemonset-580.yaml").write_text(daemonset(drivers, NEWER))
 
 
 @contextlib.contextmanager
@@ -120,16 +122,18 @@ def make_images(programs_of_ours: pathlib.Path, into: pathlib.Path) -> None:
         shutil.rmtree(into / name)
 
 
-def daemonset(drivers: pathlib.Path) -> str:
+def daemonset(drivers: pathlib.Path, version: str) -> str:
     """With the reader's edits and, in the manifest's own places, an archive and modules that are on the node: it reaches no server and has
     no compiler. Simulated modules have Gantry's own licence, so the flavour cannot be read from it."""
-    archive = drivers / f"NVIDIA-Linux-x86_64-{driver_notes.VERSION}.run"
+    archive = drivers / f"NVIDIA-Linux-x86_64-{version}.run"
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-    words = ["/entrypoint.sh", "--source=precompiled", f"--modules={drivers}/{driver_notes.VERSION}", "--flavour=proprietary"]
+    words = ["/entrypoint.sh", "--source=precompiled", f"--modules={drivers}/{version}", "--flavour=proprietary"]
+    # The reader's version is the default of the reader's entrypoint.sh.
+    asked = "" if version == driver_notes.VERSION else f'        - name: NVIDIA_DRIVER_VERSION\n          value: "{version}"\n'
     text = driver_notes.with_edits("daemonset.yaml")
     for ours, theirs in (
         ('        - name: NVIDIA_DRIVER_SHA256\n          value: ""\n',
-         f'        - name: NVIDIA_DRIVER_SHA256\n          value: "{digest}"\n        - name: NVIDIA_DRIVER_DOWNLOAD_URL\n          value: file:///root{archive}\n'),
+         f'        - name: NVIDIA_DRIVER_SHA256\n          value: "{digest}"\n{asked}        - name: NVIDIA_DRIVER_DOWNLOAD_URL\n          value: file:///root{archive}\n'),
         ("        name: nvidia-driver-installer\n        imagePullPolicy", f"        name: nvidia-driver-installer\n        command: [{', '.join(words)}]\n        imagePullPolicy"),
     ):
         if text.count(ours) != 1:

@@ -65,8 +65,9 @@ check "the log ends as the note's, word by word" like_note /tmp/google.log
 check "it begins as Google's" same "Checking cached version|Cache file /usr/local/nvidia/.cache not found." "$(head -n 2 /tmp/google.log | paste -sd'|')"
 check "kubectl logs shows all of it" diff <(cut -d' ' -f4- "$(kubelet_log)") <(of_pod logs -c $name --tail=-1)
 check_is "460.56 is loaded" 460.56 "$(loaded_version)"
-# Not by their UUIDs: loaded in a container, the simulated module does not see the description of the machine.
-check_is "nvidia-smi finds both GPUs" "GPU 0: GPU 1:" "$($google/bin/nvidia-smi -L | cut -c1-6 | paste -sd' ')"
+both_gpus() { same 2 "$($google/bin/nvidia-smi -L | grep -c 'GPU-[67][24]000000-')"; }
+# By their UUIDs: the module, loaded in a container, finds the description of the machine outside.
+check "nvidia-smi finds both GPUs" both_gpus
 check "and prints the table of this driver" says "Driver Version: 460.56       CUDA Version: 11.2" $google/bin/nvidia-smi
 check "verify finds nothing wrong" gantry driver verify
 check_is "what stays of the pod has no right" "pause false" \
@@ -96,6 +97,17 @@ check "and says so" grep -q "^Found existing driver installation for kernel vers
 check "its log ends as the note's, too" like_note /tmp/google.log
 check "it takes less than a second from its first to its last line" is_quick
 sed "s,^,          ," /tmp/output
+
+upgrade() {
+  local first
+  first=$(uid)
+  kubectl apply -f "$cluster/daemonset-580.yaml" && rolled_out && refuses "" same "$first" "$(uid)"
+}
+check "the manifest gets another version, and the controller replaces the pod" upgrade
+check_is "580.159.04 is loaded" 580.159.04 "$(loaded_version)"
+check "nvidia-smi finds both GPUs, with it" both_gpus
+check "verify finds nothing wrong with it" gantry driver verify
+check "the cache file names it" grep -q "^CACHE_NVIDIA_DRIVER_VERSION=580.159.04" $google/.cache
 
 check "kubectl delete -f daemonset.yaml" kubectl delete -f "$cluster/daemonset.yaml" --timeout=60s
 check "removal works" gantry driver remove
