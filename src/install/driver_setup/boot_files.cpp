@@ -20,6 +20,40 @@ constexpr std::string_view kWantsPath =
 constexpr std::string_view kPackagedUnit = "/usr/lib/systemd/system/gantry-driver.service";
 constexpr unsigned kExecutable = 0755;
 
+constexpr std::string_view kZyppPluginPath = "/usr/lib/zypp/plugins/commit/gantry-driver";
+constexpr std::string_view kZyppPluginBody = R"(kernels() {
+  for directory in /lib/modules/*/; do
+    directory=${directory%/} headers=
+    [ -d "$directory" ] || continue
+    [ -e "$directory/build/Makefile" ] && headers=headers
+    echo "${directory##*/} $headers"
+  done
+}
+build() {
+  if [ -d /run/systemd/system ]; then
+    systemd-run --quiet --collect --unit=gantry-driver-build "$gantry" driver build --all
+  else
+    setsid "$gantry" driver build --all &
+  fi
+}
+look() {
+  while read -r kernel _; do
+    [ -z "$kernel" ] || [ -d "/lib/modules/$kernel" ] ||
+      "$gantry" driver build --kernel "$kernel" --forget
+  done <<<"$before"
+  ! kernels | grep -qvxF "$before" || build
+}
+before=$(kernels)
+while IFS= read -r -d '' frame; do
+  frame=${frame#$'\n'}
+  case ${frame%%$'\n'*} in
+    PLUGINEND) [ -x "$gantry" ] && look </dev/null >/dev/null 2>&1 ;;
+    _DISCONNECT) printf 'ACK\nexit:0\n\n\0' && exit 0 ;;
+  esac
+  printf 'ACK\n\n\0'
+done
+)";
+
 bool has_any(const sys::Host& host, std::initializer_list<std::string_view> paths) {
   return std::any_of(paths.begin(), paths.end(),
                      [&](std::string_view path) { return host.exists(path); });
@@ -86,6 +120,17 @@ std::string kernel_install_hook(std::string_view program) {
               "esac\n");
 }
 
+// libzypp waits 30 s for an answer, and a build takes minutes: it goes on behind zypper.
+std::string zypp_plugin(std::string_view program) {
+  return fmt::format(
+      "#!/bin/bash\n"
+      "# Written by `gantry driver install`; `gantry driver remove` removes it.\n"
+      "# zypper starts it when packages change, and speaks with it in frames that end with NUL.\n"
+      "gantry={}\n"
+      "{}",
+      sys::shell_word(program), kZyppPluginBody);
+}
+
 std::string driver_unit(std::string_view program) {
   std::string text(driver_unit_template());
   const auto word = unit_word(program);
@@ -122,6 +167,10 @@ std::vector<BootFile> boot_files(const sys::Host& host, const std::string& progr
                      .content = kernel_install_hook(program),
                      .mode = kExecutable});
   }
+  if (host.exists("/usr/bin/zypper"))
+    files.push_back({.path = std::string(kZyppPluginPath),
+                     .content = zypp_plugin(program),
+                     .mode = kExecutable});
   return files;
 }
 

@@ -32,6 +32,9 @@ std::string dpkg_hook(std::string_view program);
 std::string dpkg_removal_hook(std::string_view program);
 // The script of /etc/kernel/install.d, called with `add` or `remove` and the release.
 std::string kernel_install_hook(std::string_view program);
+// A commit plugin of libzypp: SUSE's kernels call weak-modules2, dracut and the boot loader when
+// they are installed, and no directory of hooks.
+std::string zypp_plugin(std::string_view program);
 std::string driver_unit(std::string_view program);
 
 // Why a boot must not run this program as root: other users can change it, or it will be gone. ""

@@ -234,6 +234,11 @@ Status keep_at_boot(SetupWork& work) {
     auto made = file.link.empty() ? create_file(work, file.path, file.content, file.mode)
                                   : create_link(work, file.path, file.link);
     if (made.ok()) continue;
+    if (is_read_only(made.error()) && file.path.starts_with("/usr/")) {
+      work.note(fmt::format("{} cannot be written: a new kernel gets its modules when it boots",
+                            file.path));
+      continue;
+    }
     if (is_read_only(made.error())) {
       work.note(
           "/etc cannot be written to, so nothing loads the driver at boot: run `gantry driver "

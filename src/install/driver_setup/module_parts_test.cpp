@@ -7,10 +7,14 @@
 #include "install/driver_setup/machine_for_test.hpp"
 #include "install/driver_setup/module_options.hpp"
 #include "install/driver_setup/verify.hpp"
+#include "support/paths.hpp"
 #include "support/tree.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
 
 namespace gantry::driver_setup {
 namespace {
@@ -152,6 +156,19 @@ TEST(BootFiles, SuitTheMachine) {
   tree.file("usr/lib/systemd/system/gantry-driver.service");
   EXPECT_EQ(boot_files(tree.host(), "/opt/gantry").size(), 2U);
   EXPECT_THAT(boot_files(tree.host(), ""), IsEmpty());
+}
+
+// tests/e2e/driver_repositories_lane gives this one to zypper.
+TEST(BootFiles, HaveAPluginForZypper) {
+  test::Tree tree;
+  tree.file("usr/bin/zypper");
+  const auto files = boot_files(tree.host(), "/usr/bin/gantry");
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files[1].path, "/usr/lib/zypp/plugins/commit/gantry-driver");
+  EXPECT_EQ(files[1].mode, 0755U);
+  std::stringstream golden;
+  golden << std::ifstream(test::source_dir() + "/tests/golden/zypp_plugin").rdbuf();
+  EXPECT_EQ(files[1].content, golden.str());
 }
 
 TEST(BootFiles, HooksNeverStopTheUpdateOfAKernel) {
