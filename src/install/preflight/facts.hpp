@@ -131,6 +131,14 @@ struct InstalledDriver {
   bool dkms = false;                  // DKMS builds its modules
 };
 
+// What Gantry's own record says of the archive that it installed.
+struct RecordedArchive {
+  std::string version;
+  std::string url;     // "" for a local file
+  std::string digest;  // sha256
+  std::string name;    // of its directory, one of MachineFacts::placed_versions if it is complete
+};
+
 struct LoadedDriver {
   std::string version;  // "" if the module is not loaded
   model::ModuleFlavour flavour = model::ModuleFlavour::Unknown;
@@ -171,6 +179,7 @@ struct MachineFacts {
   // Names of versions that are complete in the directory of the driver, in use or not:
   // "580.159.04-0123456789ab-open".
   std::vector<std::string> placed_versions;
+  RecordedArchive recorded;  // with an empty name if nothing is recorded
   std::vector<PrecompiledFact> precompiled;
   std::vector<HolderFact> holders;
   std::vector<ContainerFact> containers;

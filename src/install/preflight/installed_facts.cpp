@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver that is installed: where its files are and who put them there.
 #include "base/core/text.hpp"
+#include "base/json/document.hpp"
 #include "gpu/driver/root.hpp"
 #include "install/preflight/facts_internal.hpp"
 
@@ -12,6 +13,7 @@
 namespace gantry::preflight {
 namespace {
 
+constexpr std::size_t kRecordLimit = std::size_t{1} << 20U;
 constexpr std::size_t kDpkgStatusLimit = std::size_t{64} << 20U;
 
 bool exists_any(const sys::Host& host, std::initializer_list<std::string_view> paths) {
@@ -98,6 +100,18 @@ class InstalledReader {
   driver::DriverRoot root_;
 };
 
+RecordedArchive read_recorded(const sys::Host& host) {
+  const auto text = host.read(std::string(kWorkDirectory) + "/installed.json", kRecordLimit);
+  if (!text.ok()) return {};
+  const auto document = json::Document::parse(*text);
+  if (!document.ok()) return {};
+  const auto root = document->root();
+  return {.version = root["version"].string_or_empty(),
+          .url = root["url"].string_or_empty(),
+          .digest = root["digest"].string_or_empty(),
+          .name = root["name"].string_or_empty()};
+}
+
 }  // namespace
 
 std::vector<std::string> find_driver_packages(std::string_view dpkg_status) {
@@ -134,6 +148,7 @@ std::string version_in_google_cache(std::string_view text) {
 
 void read_installed(const sys::Host& host, const FactSources& sources, MachineFacts& facts) {
   InstalledReader(host, facts).read_all();
+  facts.recorded = read_recorded(host);
   if (sources.directory.empty()) return;
   for (auto& name : host.list(sources.directory + "/.versions").value_or({})) {
     // "580.159.04-0123456789ab"; others are being filled.

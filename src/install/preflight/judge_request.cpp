@@ -3,6 +3,7 @@
 #include "base/core/printable.hpp"
 #include "install/driver_package/checksum.hpp"
 #include "install/driver_package/distribution.hpp"
+#include "install/driver_package/download.hpp"
 #include "install/driver_package/run_header.hpp"
 #include "install/preflight/judge_internal.hpp"
 
@@ -83,9 +84,19 @@ void judge_files(Judgement& j) {
   }
 }
 
-bool is_placed(const MachineFacts& facts, const std::string& version) {
-  return std::any_of(facts.placed_versions.begin(), facts.placed_versions.end(),
-                     [&](const std::string& name) { return name.starts_with(version + "-"); });
+std::string url_of(const MachineFacts& facts, const DriverRequest& request) {
+  if (!request.url.empty()) return request.url;
+  return driver_package::download_url(request.version, facts.machine, request.mirror).value_or("");
+}
+
+// The digest of an archive is known if this address is where it came from when it was checked. The
+// same version from elsewhere may be other bytes.
+bool is_placed(const MachineFacts& facts, const DriverRequest& request) {
+  const auto& recorded = facts.recorded;
+  const bool same = !recorded.digest.empty() && recorded.version == version_of(request) &&
+                    !recorded.url.empty() && recorded.url == url_of(facts, request);
+  return same && std::find(facts.placed_versions.begin(), facts.placed_versions.end(),
+                           recorded.name) != facts.placed_versions.end();
 }
 
 void judge_digest(Judgement& j) {
@@ -100,7 +111,7 @@ void judge_digest(Judgement& j) {
   const bool archive =
       request.source != Source::Packages && request.source != Source::NvidiaContainer;
   if (!archive || !request.run_file.empty() || request.trust_download_without_digest) return;
-  if (is_placed(j.facts, version_of(request))) return;  // nothing is downloaded
+  if (is_placed(j.facts, request)) return;  // nothing is downloaded
   const auto* remedy =
       request.as_google
           ? "set NVIDIA_DRIVER_SHA256 to its sha256 from a source that you trust, or accept the "

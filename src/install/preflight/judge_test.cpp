@@ -146,9 +146,32 @@ TEST(Judge, AVersionThatIsOnTheMachineNeedsNoDigest) {
   host.sources.directory = host.request.directory;
   host.file("/usr/local/nvidia/.versions/580.159.04-0123456789ab-open/bin/nvidia-smi", "");
   EXPECT_THAT(host.facts().placed_versions, testing::SizeIs(1));
+  const auto record = [&](std::string_view url, std::string_view name) {
+    host.file("/var/lib/gantry/driver-install/installed.json",
+              fmt::format(R"({{"version":"580.159.04","url":"{}","digest":"{}","name":"{}"}})", url,
+                          std::string(64, 'a'), name));
+  };
+  const std::string url =
+      "https://us.download.nvidia.com/XFree86/Linux-x86_64/580.159.04/"
+      "NVIDIA-Linux-x86_64-580.159.04.run";
+  record(url, "580.159.04-0123456789ab-open");
   EXPECT_FALSE(blocks(host.judge()));
   host.request.version = "570.1";
   EXPECT_TRUE(blocks(host.judge()));
+}
+
+// Who answers at another address decides which bytes have this version.
+TEST(Judge, AVersionFromAnotherAddressNeedsADigest) {
+  TestHost host;
+  host.request.run_file.clear();
+  host.sources.directory = host.request.directory;
+  host.file("/usr/local/nvidia/.versions/580.159.04-0123456789ab-open/bin/nvidia-smi", "");
+  EXPECT_TRUE(find(host.judge(), "download-without-digest") != nullptr) << "placed by a file";
+  host.file("/var/lib/gantry/driver-install/installed.json",
+            fmt::format(R"({{"version":"580.159.04","url":"https://mirror.example.org/x.run",)"
+                        R"("digest":"{}","name":"580.159.04-0123456789ab-open"}})",
+                        std::string(64, 'a')));
+  EXPECT_TRUE(find(host.judge(), "download-without-digest") != nullptr) << "of a mirror";
 }
 
 TEST(Judge, OurOwnContainerIsNotInTheWay) {
