@@ -101,6 +101,9 @@ Result<DriverStatus> read_status(const sys::Host& host) {
     for (auto& name : host.list(Layout(status.installed->directory).versions()).value_or({})) {
       if (is_version_name(name)) status.versions.push_back(std::move(name));
     }
+    auto old = status.versions;
+    std::erase(old, status.installed->name);
+    status.used_versions = versions_in_use(host, old);
   }
   add_notes(status);
   return status;
@@ -118,7 +121,13 @@ std::string to_text(const DriverStatus& status) {
   text += status.loaded_version.empty() ? "loaded     no driver\n"
                                         : fmt::format("loaded     {} ({})\n", status.loaded_version,
                                                       fmt::join(status.modules, ", "));
-  for (const auto& name : status.versions) text += fmt::format("version    {}\n", name);
+  for (const auto& name : status.versions) {
+    const auto user = status.used_versions.find(name);
+    text += fmt::format("version    {}{}\n", name,
+                        user == status.used_versions.end()
+                            ? ""
+                            : fmt::format(", in use: {}", describe(user->second)));
+  }
   if (status.installed)
     for (const auto& package : status.installed->packages)
       text += fmt::format("package    {}\n", package);
@@ -144,6 +153,13 @@ std::string to_json(const DriverStatus& status) {
     out.member("loadedVersion", status.loaded_version);
     out.array("modules", status.modules);
     out.array("versions", status.versions);
+    out.array("usedVersions", status.used_versions, [&](const auto& used) {
+      out.object([&] {
+        out.member("name", used.first);
+        out.member("pid", used.second.pid);
+        out.member("command", used.second.command);
+      });
+    });
     out.array("kernels", status.kernels, [&](const KernelStatus& kernel) {
       out.object([&] {
         out.member("release", kernel.release);

@@ -6,7 +6,9 @@
 #include "base/sys/host.hpp"
 #include "install/driver_setup/install_journal.hpp"
 #include "install/driver_setup/install_record.hpp"
+#include "install/driver_setup/used_versions.hpp"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +30,8 @@ struct DriverStatus {
   std::vector<std::string> modules;   // of the driver, that are loaded
   std::vector<KernelStatus> kernels;  // that are installed on the machine
   std::vector<std::string> versions;  // names below DIR/.versions
+  // Of these, those that are not the current one and that a process has mounted.
+  std::map<std::string, VersionUser> used_versions;
   // What a person should do, one sentence each: "the machine will boot 6.1.0-22, for which ...".
   std::vector<std::string> notes;
 };

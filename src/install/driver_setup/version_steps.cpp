@@ -6,6 +6,7 @@
 #include "install/driver_setup/build_modules.hpp"
 #include "install/driver_setup/place_files.hpp"
 #include "install/driver_setup/setup_work_internal.hpp"
+#include "install/driver_setup/used_versions.hpp"
 
 #include <fmt/format.h>
 
@@ -242,12 +243,20 @@ Status undo_switch_version(SetupWork& work) {
 Status clean_up(SetupWork& work) {
   GANTRY_CHECK(work.effects.remove_tree(std::string(kStaging)));
   GANTRY_CHECK(work.effects.remove_tree(std::string(kDownloads)));
-  const auto names = work.host.list(work.layout.versions());
-  for (const auto& name : names.ok() ? *names : std::vector<std::string>{}) {
+  std::vector<std::string> old;
+  for (const auto& name : work.host.list(work.layout.versions()).value_or({})) {
     if (name == work.target().name || name == work.target().previous) continue;
     const bool partial = name.starts_with('.') && name.ends_with(".partial");
-    if (!partial && !is_version_name(name)) continue;
-    GANTRY_CHECK(work.effects.remove_tree(work.layout.version(name)));
+    if (partial) GANTRY_CHECK(work.effects.remove_tree(work.layout.version(name)));
+    if (!partial && is_version_name(name)) old.push_back(name);
+  }
+  const auto used = versions_in_use(work.host, old);
+  for (const auto& name : old) {
+    const auto user = used.find(name);
+    if (user == used.end())
+      GANTRY_CHECK(work.effects.remove_tree(work.layout.version(name)));
+    else
+      work.note(fmt::format("the version {} stays for now: {}", name, describe(user->second)));
   }
   return {};
 }
