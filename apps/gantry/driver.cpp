@@ -66,6 +66,13 @@ void add_module_flags(CLI::App& command, DriverFlags& flags) {
   add_path(command, "--modules", request.modules,
            "Directory with modules for this kernel (--source precompiled)", "DIR");
   command
+      .add_option("--modules-sha256", request.modules_sha256,
+                  "Digest of the list of their digests (DIR/SHA256SUMS), from a source that you "
+                  "trust")
+      ->type_name("HEX");
+  command.add_flag("--trust-modules-without-digest", request.trust_modules_without_digest,
+                   "Load modules that no list of digests names");
+  command
       .add_option("--sign-key", request.sign_key,
                   "Sign the modules with this private key (a path or pkcs11: URI)")
       ->type_name("KEY");

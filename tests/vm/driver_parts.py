@@ -6,8 +6,10 @@ In the directory that `make` returns:
   NVIDIA-Linux-x86_64-VERSION.run    for each of VERSIONS
   VERSION/, VERSION-open/            the modules for the kernel of host 6.1
   VERSION-signed/                    the proprietary ones, signed with the key that 6.1-own-key trusts
+  */SHA256SUMS                       the digests of the modules beside it
   nouveau.ko                         a driver with nouveau's name
 """
+import hashlib
 import pathlib
 import shutil
 import subprocess
@@ -55,6 +57,8 @@ def fill(packages: list[pathlib.Path], parts: pathlib.Path, out: pathlib.Path) -
         for module in (out / f"{version}-signed").glob("*.ko"):
             sign(headers, parts / "signing", module)
         shutil.rmtree(tree)
+    for modules in {path.parent for path in out.glob("*/*.ko")}:
+        list_digests(modules)
     build_nouveau(headers, out)
 
 
@@ -73,6 +77,11 @@ def copy_modules(build: pathlib.Path, out: pathlib.Path) -> None:
     for module in build.glob("*.ko"):
         run(["strip", "-g", module])
         shutil.copy(module, out)
+
+
+def list_digests(modules: pathlib.Path) -> None:
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(modules.glob("*.ko"))]
+    (modules / "SHA256SUMS").write_text("".join(lines))
 
 
 def sign(headers: pathlib.Path, signing: pathlib.Path, module: pathlib.Path) -> None:

@@ -3,6 +3,7 @@
 
 #include "base/core/text.hpp"
 #include "base/sys/shell_command.hpp"
+#include "install/driver_package/module_checksums.hpp"
 #include "install/driver_setup/place_files.hpp"
 #include "install/kernel_module/module_file.hpp"
 #include "install/kernel_module/module_order.hpp"
@@ -97,12 +98,24 @@ Status sign_modules(const sys::Host& host, const ModuleBuild& build,
   return {};
 }
 
+// Debian's headers name each other by absolute paths: the makefile of one kernel includes that of
+// all its flavours, and its scripts are a link to /usr/lib/linux-kbuild-6.1.
+std::vector<std::string> places_of_headers(const sys::Host& host) {
+  std::vector<std::string> places{"/usr/src"};
+  for (const auto& name : host.list("/usr/lib").value_or({})) {
+    if (name.starts_with("linux-kbuild-")) places.push_back("/usr/lib/" + name);
+  }
+  return places;
+}
+
 Status build_in(const sys::Host& host, const ModuleBuild& build, const InstallRecord& target,
                 const kernel_module::ModuleTrust& trust, InstallEffects& effects) {
   GANTRY_CHECK(effects.make_directory(std::string(parent_directory(build.directory))));
   GANTRY_CHECK(effects.run(
       tool({{.text = "cp"}, {.text = "-a"}, {.path = build.source}, {.path = build.directory}})));
-  auto built = effects.run(make_command(build));
+  auto call = make_command(build);
+  call.shows = places_of_headers(host);
+  auto built = effects.run(call);
   if (!built.ok()) {
     return std::move(built)
         .error()
@@ -116,10 +129,43 @@ Status build_in(const sys::Host& host, const ModuleBuild& build, const InstallRe
   return place_modules(host, build.directory, names, build.destination, effects);
 }
 
+// Of the copies: those that were looked at before may have been replaced since.
+Status check_digests(const sys::Host& host, const BuiltModules& modules, const std::string& from,
+                     const std::vector<std::string>& names) {
+  if (modules.trust_without_digest) return {};
+  GANTRY_TRY(const auto list, driver_package::read_module_checksums(host, modules.directory, from,
+                                                                    modules.list_sha256));
+  for (const auto& name : names)
+    GANTRY_CHECK(driver_package::check_module_digest(host, list, name,
+                                                     fmt::format("{}/{}", modules.staging, name)));
+  return {};
+}
+
 // "SYSSRC=/usr/src/..." of the machine, or of the image.
 CommandWord headers_word(const ModuleBuild& build, const char* name, const std::string& path) {
   if (build.headers.in_image) return {.text = name + path};
   return {.text = name, .path = path};
+}
+
+bool is_clang(std::string_view compiler) {
+  return compiler.starts_with("clang");
+}
+
+// "-17" of "clang-17".
+std::string suffix_of(std::string_view compiler) {
+  const auto dash = compiler.find('-');
+  return dash == std::string_view::npos ? "" : std::string(compiler.substr(dash));
+}
+
+// LLVM is kbuild's word for clang with all tools around it. The tests in NVIDIA's makefiles know
+// only CC and LD, and so do kernels before 5.18 when the tools have a version behind their names.
+void add_compiler(const ModuleBuild& build, std::vector<CommandWord>& words) {
+  if (build.compiler.empty()) return;
+  const auto suffix = suffix_of(build.compiler);
+  const bool all_tools = is_clang(build.compiler) && build.uses_lld;
+  if (all_tools) words.push_back({.text = "LLVM=" + (suffix.empty() ? "1" : suffix)});
+  words.push_back({.text = "CC=" + build.compiler});
+  if (all_tools) words.push_back({.text = "LD=ld.lld" + suffix});
 }
 
 }  // namespace
@@ -133,16 +179,22 @@ ProgramCall make_command(const ModuleBuild& build) {
                                  headers_word(build, "SYSSRC=", build.headers.source),
                                  headers_word(build, "SYSOUT=", build.headers.directory),
                                  {.text = kLeftOutModules}};
-  if (!build.compiler.empty()) words.push_back({.text = "CC=" + build.compiler});
+  add_compiler(build, words);
   words.push_back({.text = "modules"});
   auto call = tool(std::move(words), kBuildDeadline);
   if (build.headers.in_image) call.place = ProgramPlace::Image;
-  call.needs = {"make", build.compiler.empty() ? "gcc" : build.compiler, "ld"};
+  const bool has_lld = is_clang(build.compiler) && build.uses_lld;
+  call.needs = {"make", build.compiler.empty() ? "gcc" : build.compiler,
+                has_lld ? "ld.lld" + suffix_of(build.compiler) : "ld"};
   return call;
 }
 
 std::string choose_compiler(const preflight::CompilerFact& compiler,
                             const kernel_module::RunningKernel& kernel) {
+  if (kernel.clang_major) {
+    const auto tools = preflight::choose_clang(compiler, kernel);
+    return "clang" + (tools ? tools->suffix : "");
+  }
   if (!kernel.gcc_major || compiler.default_gcc == kernel.gcc_major) return "";
   const auto& majors = compiler.gcc;
   const bool found = std::find(majors.begin(), majors.end(), *kernel.gcc_major) != majors.end();
@@ -190,17 +242,21 @@ Status build_modules(const sys::Host& host, const ModuleBuild& build, const Inst
   return removed;
 }
 
-Status copy_modules(const sys::Host& host, const std::string& directory, const std::string& kernel,
-                    const std::string& destination, const InstallRecord& target,
+Status copy_modules(const sys::Host& host, const BuiltModules& modules, const InstallRecord& target,
                     const kernel_module::ModuleTrust& trust, InstallEffects& effects) {
-  auto from = fmt::format("{}/{}", directory, kernel);
-  auto names = module_files(host, from);
-  if (names.empty()) {
-    from = directory;
-    names = module_files(host, from);
-  }
-  GANTRY_CHECK(check_files(host, from, names, kernel, target, trust));
-  return place_modules(host, from, names, destination, effects);
+  auto from = fmt::format("{}/{}", modules.directory, modules.kernel);
+  if (module_files(host, from).empty()) from = modules.directory;
+  const auto names = module_files(host, from);
+  if (names.empty()) return no_modules(host.outside(from));
+  GANTRY_CHECK(effects.remove_tree(modules.staging));
+  GANTRY_CHECK(effects.make_directory(modules.staging));
+  for (const auto& name : names)
+    GANTRY_CHECK(effects.copy(fmt::format("{}/{}", from, name),
+                              fmt::format("{}/{}", modules.staging, name), 0600));
+  GANTRY_CHECK(check_digests(host, modules, from, names));
+  GANTRY_CHECK(check_files(host, modules.staging, names, modules.kernel, target, trust));
+  GANTRY_CHECK(place_modules(host, modules.staging, names, modules.destination, effects));
+  return effects.remove_tree(modules.staging);
 }
 
 }  // namespace gantry::driver_setup

@@ -25,7 +25,8 @@ struct ModuleBuild {
   std::string directory;    // where it is built; removed afterwards
   std::string destination;  // where the modules are placed
   kernel_module::KernelBuildDir headers;
-  std::string compiler;  // "gcc-12"; "" for the usual one
+  std::string compiler;   // "gcc-12", "clang", "clang-17"; "" for the usual one
+  bool uses_lld = false;  // link as the kernel was linked
   unsigned jobs = 1;
   driver_package::SigningKey key;  // key "" to leave the modules unsigned
 };
@@ -33,6 +34,7 @@ struct ModuleBuild {
 // The command that builds the modules: `make` against the kernel's headers, outside of them.
 ProgramCall make_command(const ModuleBuild& build);
 
+// What built the kernel: "clang" or "clang-17" for one of clang's, also if it is missing; otherwise
 // "gcc-12" if the usual compiler has another major version than the one that built the kernel and
 // one with the right version is there; "" otherwise.
 std::string choose_compiler(const preflight::CompilerFact& compiler,
@@ -52,9 +54,18 @@ Status check_module(const kernel_module::ModuleFile& module, std::string_view ke
 Status build_modules(const sys::Host& host, const ModuleBuild& build, const InstallRecord& target,
                      const kernel_module::ModuleTrust& trust, InstallEffects& effects);
 
-// Checks and places modules that were built elsewhere: DIRECTORY/KERNEL/*.ko or DIRECTORY/*.ko.
-Status copy_modules(const sys::Host& host, const std::string& directory, const std::string& kernel,
-                    const std::string& destination, const InstallRecord& target,
+// Modules that were built elsewhere: DIRECTORY/KERNEL/*.ko or DIRECTORY/*.ko.
+struct BuiltModules {
+  std::string directory;
+  std::string kernel;
+  std::string list_sha256;  // of the list of their digests; "" = not pinned
+  bool trust_without_digest = false;
+  std::string staging;      // where they are copied to and checked: nobody else can write there
+  std::string destination;  // where the modules are placed
+};
+
+// Copies, checks and places them.
+Status copy_modules(const sys::Host& host, const BuiltModules& modules, const InstallRecord& target,
                     const kernel_module::ModuleTrust& trust, InstallEffects& effects);
 
 }  // namespace gantry::driver_setup

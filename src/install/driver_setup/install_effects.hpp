@@ -35,6 +35,9 @@ struct ProgramCall {
   std::vector<std::string> needs{};  // Tools: the programs that must be in one place
   std::chrono::seconds deadline{60};
   std::vector<int> good{};  // exit statuses besides 0 that are no failure
+  // Tools: directories of the machine that a program of our image finds under the machine's own
+  // paths, because files in them name each other so.
+  std::vector<std::string> shows{};
 };
 
 // "make -C /usr/local/nvidia/... modules", with paths as they are inside the root.

@@ -10,7 +10,9 @@
 #include "install/kernel_module/module_loader.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -129,7 +132,9 @@ class LiveEffects final : public HostFiles {
     sys::CommandOptions options{.deadline = call.deadline,
                                 .environment = environment_for_programs(environ),
                                 .long_output = sys::LongOutput::KeepsEnd};
-    if (call.place != ProgramPlace::Machine) options.before = end_with_parent;
+    if (call.place != ProgramPlace::Machine) {
+      GANTRY_TRY(options.before, prepare_tool(call, place));
+    }
     argv.front() = find_program(argv.front(), options.environment);
     GANTRY_TRY(auto result, sys::run_command(argv, options));
     const auto& good = call.good;
@@ -167,6 +172,15 @@ class LiveEffects final : public HostFiles {
   void pause(std::chrono::milliseconds time) override { std::this_thread::sleep_for(time); }
 
  private:
+  Result<std::function<bool()>> prepare_tool(const ProgramCall& call, ToolPlace place) const {
+    std::function<bool()> show;
+    if (place == ToolPlace::Here) {
+      GANTRY_TRY(show, show_paths(paths_to_show(host(), call)));
+    }
+    return std::function<bool()>(
+        [show = std::move(show)] { return end_with_parent() && (!show || show()); });
+  }
+
   LiveOptions options_;
   std::unique_ptr<sys::Kernel> kernel_;
   std::unique_ptr<kernel_module::ModuleLoader> loader_;
@@ -211,6 +225,38 @@ std::vector<std::string> words_for(const sys::Host& host, const ProgramCall& cal
     words.push_back(word.text + (translate ? host.outside(word.path) : word.path));
   }
   return words;
+}
+
+std::vector<ShownPath> paths_to_show(const sys::Host& host, const ProgramCall& call) {
+  std::vector<ShownPath> paths;
+  if (host.is_live()) return paths;
+  for (const auto& path : call.shows) {
+    if (host.exists(path) && !shows_same_file(host, path))
+      paths.push_back({.from = host.outside(path), .path = path});
+  }
+  return paths;
+}
+
+Result<std::function<bool()>> show_paths(const std::vector<ShownPath>& paths) {
+  if (paths.empty()) return std::function<bool()>();
+  for (const auto& shown : paths) {
+    std::error_code problem;
+    std::filesystem::create_directories(shown.path, problem);
+    if (problem)
+      return Error::sys(problem.value(), fmt::format("making {} in the image", shown.path))
+          .advise(fmt::format("the headers of the machine's kernel name files below {0}: make this "
+                              "directory in the installer's image, or install gcc and make on the "
+                              "machine",
+                              shown.path));
+  }
+  return std::function<bool()>([paths] {
+    if (::unshare(CLONE_NEWNS) != 0) return false;
+    if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
+    return std::all_of(paths.begin(), paths.end(), [](const ShownPath& shown) {
+      return ::mount(shown.from.c_str(), shown.path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) ==
+             0;
+    });
+  });
 }
 
 Result<std::unique_ptr<InstallEffects>> live_effects(const sys::Host& host, LiveOptions options) {

@@ -11,6 +11,20 @@
 
 namespace gantry::driver_setup {
 
+// A directory of the machine, as this process sees it, that a program gets to see under `path`.
+struct ShownPath {
+  std::string from;
+  std::string path;
+  bool operator==(const ShownPath&) const = default;
+};
+
+// What has to be shown to a program of our image. Empty where the machine's root is our own.
+std::vector<ShownPath> paths_to_show(const sys::Host& host, const ProgramCall& call);
+
+// To run between fork and exec: shows the directories in a mount namespace of that program alone.
+// Makes those that do not exist yet in our image at once; an error says why that failed.
+Result<std::function<bool()>> show_paths(const std::vector<ShownPath>& paths);
+
 struct LiveOptions {
   std::function<Status()> refresh_cdi;
   std::function<Status()> remove_cdi;

@@ -78,11 +78,31 @@ TEST(MakeCommand, BuildsOutsideOfTheHeaders) {
   EXPECT_EQ(words[5], "SYSSRC=/usr/src/linux-headers-6.1.0-21-common");
 }
 
+// make alone would take cc, which does not know the flags of a kernel that clang built.
+TEST(MakeCommand, TakesClangAndItsLinkerForAKernelThatTheyBuilt) {
+  ModuleBuild build{.kernel = "6.6.30", .directory = "/staging/build", .compiler = "clang-17"};
+  EXPECT_THAT(to_text(make_command(build)),
+              AllOf(HasSubstr(" CC=clang-17 modules"), Not(HasSubstr("LLVM="))));
+  build.uses_lld = true;
+  EXPECT_THAT(to_text(make_command(build)),
+              HasSubstr(" LLVM=-17 CC=clang-17 LD=ld.lld-17 modules"));
+  EXPECT_THAT(make_command(build).needs, ElementsAre("make", "clang-17", "ld.lld-17"));
+  build.compiler = "clang";
+  EXPECT_THAT(to_text(make_command(build)), HasSubstr(" LLVM=1 CC=clang LD=ld.lld modules"));
+}
+
 TEST(ChooseCompiler, TakesTheKernelsOwnIfTheUsualOneIsAnother) {
   EXPECT_EQ(choose_compiler({.default_gcc = 12, .gcc = {12}}, {.gcc_major = 12}), "");
   EXPECT_EQ(choose_compiler({.default_gcc = 13, .gcc = {12, 13}}, {.gcc_major = 12}), "gcc-12");
   EXPECT_EQ(choose_compiler({.default_gcc = 13, .gcc = {13}}, {.gcc_major = 12}), "");
   EXPECT_EQ(choose_compiler({.default_gcc = 13, .gcc = {13}}, {}), "");
+  EXPECT_EQ(choose_compiler({.default_gcc = 13, .gcc = {13}}, {.clang_major = 17}), "clang");
+  EXPECT_EQ(choose_compiler({.clang = {16, 17}, .lld = {16, 17}, .has_lld = true},
+                            {.clang_major = 17, .uses_lld = true}),
+            "clang-17");
+  EXPECT_EQ(choose_compiler({.clang = {17}, .has_clang = true, .has_lld = true},
+                            {.clang_major = 17, .uses_lld = true}),
+            "clang");
 }
 
 TEST(PatchDirectory, FollowsThePathsInThePatch) {

@@ -66,11 +66,16 @@ TEST(DriverInstall, MovesTheDirectoriesOfGooglesInstallerAsideAndBack) {
 // Modules that were built elsewhere, for `release` and of `version`, and the request for them.
 preflight::DriverRequest put_precompiled(SetupMachine& machine, std::string_view release,
                                          const std::string& version) {
+  std::string list;
   for (const auto* name : {"nvidia", "nvidia-uvm"}) {
-    machine.tree().file(fmt::format("root/modules/{}.ko", name),
-                        kernel_module::nvidia_module(kernel_module::module_name(name), release,
-                                                     version, "Dual MIT/GPL"));
+    const auto module = kernel_module::nvidia_module(kernel_module::module_name(name), release,
+                                                     version, "Dual MIT/GPL");
+    machine.tree().file(fmt::format("root/modules/{}.ko", name), module);
+    driver_package::Sha256 sum;
+    sum.add(module);
+    list += fmt::format("{}  {}.ko\n", sum.finish(), name);
   }
+  machine.tree().file("root/modules/SHA256SUMS", list);
   machine.adjust_facts = [&](preflight::MachineFacts& facts) {
     for (const auto* path : {"/root/modules/nvidia.ko", "/root/modules/nvidia-uvm.ko"})
       facts.precompiled.push_back({path, kernel_module::read_module(machine.host(), path)});
@@ -95,6 +100,32 @@ TEST(DriverInstall, PrecompiledModulesAreCheckedAgainstTheKernel) {
   EXPECT_THAT(machine.script.log, Not(Contains(HasSubstr("run make"))));
   machine.expect_installed(kNewDriver);
   EXPECT_TRUE(machine.host().exists("/root/modules/nvidia.ko"));
+}
+
+// Between the preflight and the copy, or of a preflight that did not look.
+TEST(DriverInstall, PrecompiledModulesWithoutTheirDigestAreNotCopied) {
+  SetupMachine machine;
+  auto request = put_precompiled(machine, kSetupKernel, kNewDriver);
+  const auto before = machine.files();
+  const auto list = *machine.host().read("/root/modules/SHA256SUMS");
+  request.modules_sha256 = std::string(64, 'a');
+  EXPECT_EQ(machine.install(request).error().code(), Errc::Denied);
+  driver_package::Sha256 sum;
+  sum.add(list);
+  request.modules_sha256 = sum.finish();
+  machine.tree().file("root/modules/SHA256SUMS", list.substr(0, list.find('\n') + 1));
+  EXPECT_FALSE(machine.install(request).ok());
+  request.modules_sha256 = "";
+  const auto unlisted = machine.install(request);
+  ASSERT_FALSE(unlisted.ok());
+  EXPECT_THAT(unlisted.error().text(), HasSubstr("has no digest of nvidia-uvm.ko"));
+  machine.tree().file("root/modules/SHA256SUMS", list);
+  EXPECT_EQ(machine.files(), before);
+  machine.tree().remove("root/modules/SHA256SUMS");
+  EXPECT_THAT(machine.install(request).error().text(), HasSubstr("--trust-modules-without-digest"));
+  request.trust_modules_without_digest = true;
+  expect_ok(machine.install(request));
+  machine.expect_installed(kNewDriver);
 }
 
 // Branch 535 would get the proprietary ones if Gantry built them.

@@ -200,9 +200,9 @@ Status build_for(SetupWork& work, const std::string& kernel) {
                     .jobs = work.options.jobs,
                     .key = {work.request.sign_key, work.request.sign_certificate}};
   if (work.facts != nullptr) {
-    auto built = work.facts->kernel;
-    if (build.headers.gcc_major) built.gcc_major = build.headers.gcc_major;
+    const auto built = kernel_module::with_compiler_of(work.facts->kernel, build.headers);
     build.compiler = choose_compiler(work.facts->compiler, built);
+    build.uses_lld = built.uses_lld;
   }
   return build_modules(work.host, build, work.target(), trust_of(work), work.effects);
 }
@@ -210,13 +210,18 @@ Status build_for(SetupWork& work, const std::string& kernel) {
 Status copy_for(SetupWork& work, const std::string& kernel) {
   if (has_modules(work, kernel)) return {};
   GANTRY_CHECK(begin_modules(work, kernel));
-  return copy_modules(work.host, work.request.modules, kernel,
-                      work.layout.modules(work.target().name, kernel), work.target(),
-                      trust_of(work), work.effects);
+  const BuiltModules modules{.directory = work.request.modules,
+                             .kernel = kernel,
+                             .list_sha256 = work.request.modules_sha256,
+                             .trust_without_digest = work.request.trust_modules_without_digest,
+                             .staging = fmt::format("{}/modules-{}", kStaging, kernel),
+                             .destination = work.layout.modules(work.target().name, kernel)};
+  return copy_modules(work.host, modules, work.target(), trust_of(work), work.effects);
 }
 
 Status undo_modules(SetupWork& work, const std::string& kernel) {
-  GANTRY_CHECK(work.effects.remove_tree(fmt::format("{}/build-{}", kStaging, kernel)));
+  for (const auto* kind : {"build", "modules"})
+    GANTRY_CHECK(work.effects.remove_tree(fmt::format("{}/{}-{}", kStaging, kind, kernel)));
   if (!work.journal.placed_modules || work.journal.placed_version) return {};
   return work.effects.remove_tree(work.layout.modules(work.target().name, kernel));
 }

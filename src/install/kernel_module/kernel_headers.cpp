@@ -31,18 +31,23 @@ std::string prepared_release(const sys::Host& host, const std::string& directory
 }
 
 // CONFIG_GCC_VERSION=120200; 0 of a kernel that clang built.
-std::optional<int> gcc_in_configuration(const sys::Host& host, const std::string& directory) {
-  constexpr std::string_view kName = "CONFIG_GCC_VERSION=";
+std::optional<int> compiler_in_line(std::string_view line, std::string_view name) {
   constexpr std::uint64_t kPerMajor = 10'000;
-  const auto text = host.read(directory + "/include/config/auto.conf", kMaxConfiguration);
-  if (!text.ok()) return std::nullopt;
+  if (!line.starts_with(name)) return std::nullopt;
+  const auto version = parse_u64(line.substr(name.size()));
+  if (!version || *version < kPerMajor || *version >= 1000 * kPerMajor) return std::nullopt;
+  return static_cast<int>(*version / kPerMajor);
+}
+
+void read_compiler(const sys::Host& host, KernelBuildDir& found) {
+  const auto text = host.read(found.directory + "/include/config/auto.conf", kMaxConfiguration);
+  if (!text.ok()) return;
   for (const auto line : lines(*text)) {
-    if (!line.starts_with(kName)) continue;
-    const auto version = parse_u64(line.substr(kName.size()));
-    if (version && *version >= kPerMajor && *version < 1000 * kPerMajor)
-      return static_cast<int>(*version / kPerMajor);
+    if (const auto gcc = compiler_in_line(line, "CONFIG_GCC_VERSION=")) found.gcc_major = gcc;
+    if (const auto clang = compiler_in_line(line, "CONFIG_CLANG_VERSION="))
+      found.clang_major = clang;
+    if (line == "CONFIG_LD_IS_LLD=y") found.uses_lld = true;
   }
-  return std::nullopt;
 }
 
 bool has_makefiles(const sys::Host& host, const std::string& directory) {
@@ -61,7 +66,7 @@ KernelBuildDir look_at(const sys::Host& host, const std::string& directory,
     found.has_scripts = true;
   }
   found.has_symbol_versions = host.exists(directory + "/Module.symvers");
-  found.gcc_major = gcc_in_configuration(host, directory);
+  read_compiler(host, found);
   return found;
 }
 

@@ -73,6 +73,15 @@ RunningKernel parse_running_kernel(std::string_view version_text, std::string_vi
   const auto compiler = compiler_part(kernel.version_text);
   const auto major = compiler_major(compiler);
   (contains(compiler, "clang version ") ? kernel.clang_major : kernel.gcc_major) = major;
+  kernel.uses_lld = contains(compiler, "LLD ");
+  return kernel;
+}
+
+RunningKernel with_compiler_of(RunningKernel kernel, const KernelBuildDir& headers) {
+  if (!headers.gcc_major && !headers.clang_major) return kernel;
+  kernel.gcc_major = headers.gcc_major;
+  kernel.clang_major = headers.clang_major;
+  kernel.uses_lld = headers.uses_lld;
   return kernel;
 }
 

@@ -16,6 +16,7 @@ struct RunningKernel {
   std::string version_text;      // all of /proc/version
   std::optional<int> gcc_major;  // of the compiler that built it; nullopt if that is not gcc
   std::optional<int> clang_major;
+  bool uses_lld = false;  // linked by LLVM's linker, as link-time optimisation needs it
   bool operator==(const RunningKernel&) const = default;
 };
 
@@ -34,9 +35,15 @@ struct KernelBuildDir {
   bool has_scripts = false;          // scripts/Makefile.build
   bool has_symbol_versions = false;  // Module.symvers: without it a module has no dependencies
   std::optional<int> gcc_major{};    // of the compiler that built that kernel
-  bool in_image = false;             // of the image that Gantry runs in, not of the machine
+  std::optional<int> clang_major{};
+  bool uses_lld = false;
+  bool in_image = false;  // of the image that Gantry runs in, not of the machine
   bool operator==(const KernelBuildDir&) const = default;
 };
+
+// The running kernel, with the compiler and the linker of the one whose headers these are, if they
+// tell.
+RunningKernel with_compiler_of(RunningKernel kernel, const KernelBuildDir& headers);
 
 // NotFound if there is no directory for this release: the remedy names the package. Corrupt if the
 // directory that is there cannot build modules for the release: it was prepared for another one, or

@@ -119,6 +119,21 @@ TEST(KernelHeaders, SayWhichCompilerBuiltTheirKernel) {
   }
 }
 
+TEST(KernelHeaders, SayWhetherClangAndItsLinkerBuiltTheirKernel) {
+  test::Tree tree;
+  debian(tree, "6.1.0-22-amd64");
+  tree.file("usr/src/linux-headers-6.1.0-22-amd64/include/config/auto.conf",
+            "CONFIG_CC_IS_CLANG=y\nCONFIG_GCC_VERSION=0\nCONFIG_CLANG_VERSION=170006\n"
+            "CONFIG_LD_IS_LLD=y\nCONFIG_LTO_CLANG=y\n");
+  const auto headers = find_kernel_headers(tree.host(), "6.1.0-22-amd64");
+  ASSERT_TRUE(headers.ok());
+  const auto kernel = with_compiler_of({.release = "6.1.0-21-amd64", .gcc_major = 12}, *headers);
+  EXPECT_EQ(kernel.gcc_major, std::nullopt);
+  EXPECT_EQ(kernel.clang_major, 17);
+  EXPECT_TRUE(kernel.uses_lld);
+  EXPECT_EQ(with_compiler_of({.gcc_major = 12}, {}).gcc_major, 12);
+}
+
 TEST(KernelHeaders, MayHaveTheirMakefilesInAnotherDirectory) {
   test::Tree tree;
   const std::string release = "5.14.21-150500.55-default";

@@ -95,4 +95,21 @@ Result<MachineFacts> read_facts(const sys::Host& host, const FactSources& source
   return facts;
 }
 
+kernel_module::RunningKernel kernel_of_build(const MachineFacts& facts) {
+  return facts.headers ? kernel_module::with_compiler_of(facts.kernel, *facts.headers)
+                       : facts.kernel;
+}
+
+std::optional<ClangTools> choose_clang(const CompilerFact& compiler,
+                                       const kernel_module::RunningKernel& kernel) {
+  const auto has = [](const std::vector<int>& majors, std::optional<int> wanted) {
+    return wanted && std::find(majors.begin(), majors.end(), *wanted) != majors.end();
+  };
+  const bool same_linker = !kernel.uses_lld || has(compiler.lld, kernel.clang_major);
+  if (has(compiler.clang, kernel.clang_major) && same_linker)
+    return ClangTools{.suffix = "-" + std::to_string(*kernel.clang_major)};
+  if (compiler.has_clang && (!kernel.uses_lld || compiler.has_lld)) return ClangTools{};
+  return std::nullopt;
+}
+
 }  // namespace gantry::preflight

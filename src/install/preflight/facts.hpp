@@ -89,10 +89,21 @@ struct CompilerFact {
   std::vector<int> gcc;            // of every gcc that can be called, as gcc or gcc-12; ascending
   std::vector<int> clang;          // of every clang-17; ascending
   bool has_clang = false;          // `clang` itself, of any version
+  std::vector<int> lld;            // of every ld.lld-17; ascending
+  bool has_lld = false;            // `ld.lld` itself, of any version
   bool has_make = false;
   bool has_linker = false;
   bool from_image = false;  // found in the image of this pod and not on the host
 };
+
+// Which clang and linker a kernel of clang's is extended with: "clang" and "ld.lld", or those of
+// the kernel's own version, "clang-17" and "ld.lld-17". nullopt if one of them is missing.
+struct ClangTools {
+  std::string suffix;  // "", "-17"
+  bool operator==(const ClangTools&) const = default;
+};
+std::optional<ClangTools> choose_clang(const CompilerFact& compiler,
+                                       const kernel_module::RunningKernel& kernel);
 
 // Seconds since 1970.
 struct ClockFact {
@@ -108,6 +119,7 @@ struct ClockFact {
 struct PrecompiledFact {
   std::string path;
   Result<kernel_module::ModuleFile> module;
+  std::optional<Error> digest_fault{};  // NotFound: no list of digests; else it is not in the list
 };
 
 enum class InstalledKind : std::uint8_t {
@@ -201,6 +213,10 @@ struct MachineFacts {
   std::vector<Architecture> architectures() const;  // of the GPUs that the driver is for
 };
 
+// The kernel that modules are built for, as far as its compiler goes: the headers know better than
+// the running kernel.
+kernel_module::RunningKernel kernel_of_build(const MachineFacts& facts);
+
 // What a tree of files cannot tell, and what to look at. Tests give their own.
 struct FactSources {
   std::int64_t now = 0;            // seconds since 1970
@@ -210,6 +226,7 @@ struct FactSources {
   std::string kernel;              // the release to build for; "": the running one
   std::string directory;           // of the driver
   std::string modules;             // the directory with modules that were built elsewhere; "": none
+  std::string modules_sha256;      // of their list of digests
   std::vector<std::string> paths;  // whose file systems will be written to; they need not exist
   std::vector<std::string> files;  // that the request names
   // Free bytes and flags of the file system of an existing path. Empty: only what the list of

@@ -29,6 +29,12 @@ std::string package_command(const MachineFacts& facts, std::string_view deb, std
   return fmt::format("install {}", deb);
 }
 
+std::string_view no_compiler(const MachineFacts& facts) {
+  return facts.compiler.from_image
+             ? "neither this machine nor the image of the installer has a C compiler"
+             : "there is no C compiler";
+}
+
 void judge_headers(Judgement& j) {
   const auto& error = j.facts.headers_error;
   if (!error) return;
@@ -47,7 +53,7 @@ void judge_gcc(Judgement& j, int wanted) {
   const auto install = package_command(j.facts, name, name);
   if (compiler.gcc.empty()) {
     j.block("compiler-missing",
-            {.sentence = fmt::format("there is no C compiler; kernel {} was built by gcc {}",
+            {.sentence = fmt::format("{}; kernel {} was built by gcc {}", no_compiler(j.facts),
                                      j.facts.kernel.release, wanted),
              .remedy = package_command(j.facts, "gcc make", "gcc make")});
     return;
@@ -68,33 +74,42 @@ void judge_gcc(Judgement& j, int wanted) {
            .remedy = install});
 }
 
-void judge_clang(Judgement& j, int wanted) {
+// Flags of clang are in the kernel's makefiles, and gcc does not know them.
+void judge_clang(Judgement& j, const kernel_module::RunningKernel& kernel) {
   const auto& compiler = j.facts.compiler;
-  if (compiler.has_clang ||
-      std::find(compiler.clang.begin(), compiler.clang.end(), wanted) != compiler.clang.end())
-    return;
-  const auto name = fmt::format("clang-{}", wanted);
-  j.block(compiler.clang.empty() ? "compiler-missing" : "compiler-mismatch",
-          {.sentence = fmt::format("kernel {} was built by clang {}, which is not installed",
-                                   j.facts.kernel.release, wanted),
-           .remedy = package_command(j.facts, name + " lld", "clang lld")});
+  if (choose_clang(compiler, kernel)) return;
+  const int wanted = *kernel.clang_major;
+  const bool has_clang =
+      compiler.has_clang ||
+      std::find(compiler.clang.begin(), compiler.clang.end(), wanted) != compiler.clang.end();
+  const auto deb = kernel.uses_lld ? fmt::format("clang-{0} lld-{0} llvm-{0}", wanted)
+                                   : fmt::format("clang-{}", wanted);
+  j.block(has_clang || compiler.clang.empty() ? "compiler-missing" : "compiler-mismatch",
+          {.sentence = fmt::format("kernel {} was built by clang {}{}, and {} is not installed",
+                                   j.facts.build_release, wanted,
+                                   kernel.uses_lld ? " and its linker ld.lld" : "",
+                                   has_clang ? "this linker" : "this compiler"),
+           .cause = "Modules for it are built by clang, too: gcc does not know its flags.",
+           .remedy = package_command(j.facts, deb, kernel.uses_lld ? "clang lld llvm" : "clang")});
 }
 
 void judge_tools(Judgement& j) {
   const auto& compiler = j.facts.compiler;
-  if (j.facts.kernel.gcc_major) {
-    judge_gcc(j, *j.facts.kernel.gcc_major);
-  } else if (j.facts.kernel.clang_major) {
-    judge_clang(j, *j.facts.kernel.clang_major);
+  const auto kernel = kernel_of_build(j.facts);
+  if (kernel.gcc_major) {
+    judge_gcc(j, *kernel.gcc_major);
+  } else if (kernel.clang_major) {
+    judge_clang(j, kernel);
   } else if (compiler.gcc.empty() && !compiler.has_clang) {
-    j.block("compiler-missing", {.sentence = "there is no C compiler",
+    j.block("compiler-missing", {.sentence = std::string(no_compiler(j.facts)),
                                  .remedy = package_command(j.facts, "gcc make", "gcc make")});
   }
   if (!compiler.has_make) {
     j.block("make-missing", {.sentence = "make is not installed, so modules cannot be built",
                              .remedy = package_command(j.facts, "make", "make")});
   }
-  if (!compiler.has_linker) {
+  const bool has_own_linker = kernel.clang_major && kernel.uses_lld;  // judged with the compiler
+  if (!compiler.has_linker && !has_own_linker) {
     j.block("linker-missing",
             {.sentence = "the linker, ld, is not installed, so modules cannot be built",
              .remedy = package_command(j.facts, "binutils", "binutils")});

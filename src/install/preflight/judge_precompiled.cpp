@@ -38,6 +38,20 @@ void judge_module(Judgement& j, const std::string& path, const kernel_module::Mo
   }
 }
 
+// One sentence for all: most often it is the list that is missing.
+void judge_digests(Judgement& j) {
+  if (j.request.trust_modules_without_digest) return;
+  for (const auto& fact : j.facts.precompiled) {
+    if (!fact.digest_fault) continue;
+    const bool no_list = fact.digest_fault->code() == Errc::NotFound;
+    j.block(no_list ? "precompiled-without-digest" : "precompiled-other-digest",
+            {.sentence = fact.digest_fault->cause(),
+             .cause = "The modules run with all rights of the kernel.",
+             .remedy = fact.digest_fault->remedy()});
+    return;
+  }
+}
+
 }  // namespace
 
 void judge_precompiled(Judgement& judgement) {
@@ -57,7 +71,8 @@ void judge_precompiled(Judgement& judgement) {
          .remedy = fmt::format("--modules DIRECTORY, with DIRECTORY/{}/nvidia.ko",
                                judgement.facts.build_release)});
   }
-  for (const auto& [path, module] : modules) {
+  judge_digests(judgement);
+  for (const auto& [path, module, fault] : modules) {
     if (module.ok()) {
       judge_module(judgement, path, *module);
       continue;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "install/driver_package/checksum.hpp"
 #include "install/kernel_module/module_image_for_test.hpp"
 #include "install/preflight/host_for_test.hpp"
 
@@ -9,6 +10,10 @@ namespace {
 
 using enum Severity;
 
+constexpr const char* kClangKernel =
+    "CONFIG_CC_IS_CLANG=y\nCONFIG_GCC_VERSION=0\nCONFIG_CLANG_VERSION=170006\n"
+    "CONFIG_LD_IS_LLD=y\n";
+
 std::string headers() {
   return fmt::format("/usr/src/linux-headers-{}", kTestKernel);
 }
@@ -18,6 +23,9 @@ void precompiled(TestHost& host, std::string_view module) {
   host.request.modules = "/root/ko";
   host.sources.modules = "/root/ko";
   host.file(fmt::format("/root/ko/{}/nvidia.ko", kTestKernel), module);
+  driver_package::Sha256 sum;
+  sum.add(module);
+  host.file("/root/ko/SHA256SUMS", fmt::format("{}  {}/nvidia.ko\n", sum.finish(), kTestKernel));
 }
 
 }  // namespace
@@ -49,6 +57,13 @@ std::vector<FindingCase> kernel_cases() {
        [](TestHost& host) {
          host.file("/usr/bin/gcc-13", "").link("/usr/bin/gcc", "gcc-13");
          host.file("/usr/lib/gcc/x86_64-linux-gnu/13/cc1", "");
+       }},
+      {"compiler-missing", Blocks, "sudo apt-get install clang-17 lld-17 llvm-17",
+       [](TestHost& host) { host.file(headers() + "/include/config/auto.conf", kClangKernel); }},
+      {"compiler-missing", Blocks, "ld.lld, and this linker is not installed",
+       [](TestHost& host) {
+         host.file(headers() + "/include/config/auto.conf", kClangKernel);
+         host.file("/usr/bin/clang-17", "");
        }},
       {"make-missing", Blocks, "sudo apt-get install make",
        [](TestHost& host) { host.remove("/usr/bin/make"); }},
@@ -84,6 +99,18 @@ std::vector<FindingCase> kernel_cases() {
          precompiled(host,
                      "\x7f"
                      "ELF");
+       }},
+      {"precompiled-without-digest", Blocks, "--trust-modules-without-digest",
+       [](TestHost& host) {
+         precompiled(host, kernel_module::nvidia_module("nvidia", kTestKernel, "580.159.04"));
+         host.remove("/root/ko/SHA256SUMS");
+       }},
+      {"precompiled-other-digest", Blocks, "copy it again from where it was built",
+       [](TestHost& host) {
+         precompiled(host, kernel_module::nvidia_module("nvidia", kTestKernel, "580.159.04"));
+         host.file(
+             fmt::format("/root/ko/{}/nvidia.ko", kTestKernel),
+             kernel_module::nvidia_module("nvidia", kTestKernel, "580.159.04", "Dual MIT/GPL"));
        }},
       {"precompiled-other-kernel", Blocks, "was built for kernel 5.10.0, not for 6.1.0-21-amd64",
        [](TestHost& host) {

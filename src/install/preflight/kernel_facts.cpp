@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel, what it can be extended with, and the compiler for that.
 #include "base/core/text.hpp"
+#include "install/driver_package/module_checksums.hpp"
 #include "install/kernel_module/module_file.hpp"
 #include "install/preflight/facts_internal.hpp"
 #include "install/preflight/modprobe_config.hpp"
@@ -131,14 +132,34 @@ void read_compilers(const sys::Host& host, CompilerFact& compiler) {
     if (!name.starts_with("clang-")) continue;
     if (const auto major = major_in_name(name, "clang")) compiler.clang.push_back(*major);
   }
+  for (const auto& name : programs) {
+    if (name == "ld.lld") compiler.has_lld = true;
+    if (const auto major = major_in_name(name, "ld.lld")) compiler.lld.push_back(*major);
+  }
+  std::sort(compiler.lld.begin(), compiler.lld.end());
   std::sort(compiler.clang.begin(), compiler.clang.end());
   compiler.has_make = host.exists("/usr/bin/make");
   compiler.has_linker = host.exists("/usr/bin/ld");
 }
 
 // Everything that a build calls is in one place: the host's, if it has all of it.
-bool is_complete(const CompilerFact& compiler) {
+bool is_complete(const CompilerFact& compiler, const MachineFacts& facts) {
+  const auto kernel = kernel_of_build(facts);
+  if (kernel.clang_major) return compiler.has_make && choose_clang(compiler, kernel).has_value();
   return compiler.has_make && compiler.has_linker && compiler.default_gcc;
+}
+
+void check_digests(const sys::Host& host, const FactSources& sources, const std::string& directory,
+                   std::vector<PrecompiledFact>& modules) {
+  const auto list = driver_package::read_module_checksums(host, sources.modules, directory,
+                                                          sources.modules_sha256);
+  for (auto& fact : modules) {
+    const auto name = std::string(base_name(fact.path));
+    const auto checked = list.ok()
+                             ? driver_package::check_module_digest(host, *list, name, fact.path)
+                             : Status(list.error());
+    if (!checked.ok()) fact.digest_fault = checked.error();
+  }
 }
 
 }  // namespace
@@ -169,13 +190,15 @@ void read_precompiled(const sys::Host& host, const FactSources& sources, Machine
       const auto path = join_path(directory, name);
       facts.precompiled.push_back({path, kernel_module::read_module(host, path)});
     }
-    if (!facts.precompiled.empty()) return;
+    if (facts.precompiled.empty()) continue;
+    check_digests(host, sources, directory, facts.precompiled);
+    return;
   }
 }
 
 void read_toolchain(const sys::Host& host, const FactSources& sources, MachineFacts& facts) {
   read_compilers(host, facts.compiler);
-  if (sources.toolchain_root.empty() || is_complete(facts.compiler)) return;
+  if (sources.toolchain_root.empty() || is_complete(facts.compiler, facts)) return;
   facts.compiler = {.from_image = true};
   const auto image = sys::Host::at(sources.toolchain_root);
   if (image.ok()) {

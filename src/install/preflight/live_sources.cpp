@@ -89,6 +89,7 @@ FactSources live_sources(const sys::Host& host, const DriverRequest& request) {
   sources.kernel = request.kernel;
   sources.directory = request.directory;
   if (request.source == Source::Precompiled) sources.modules = request.modules;
+  sources.modules_sha256 = request.modules_sha256;
   sources.paths = paths_of(request);
   sources.files = files_of(request);
   sources.disk = read_disk;

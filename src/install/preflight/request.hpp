@@ -41,8 +41,10 @@ struct DriverRequest {
   std::string directory = std::string(kDefaultDirectory);
   std::string kernel;  // the release to build for; "": the running one
 
-  std::string patch;             // applied to the source of the modules
-  std::string modules;           // directory with modules that were built elsewhere (Precompiled)
+  std::string patch;           // applied to the source of the modules
+  std::string modules;         // directory with modules that were built elsewhere (Precompiled)
+  std::string modules_sha256;  // of the list of their digests; "": not pinned
+  bool trust_modules_without_digest = false;
   std::string sign_key;          // private key; a path or a PKCS#11 URI
   std::string sign_certificate;  // that the kernel trusts
 
