@@ -6,6 +6,7 @@
 #include "gantry/commands.hpp"
 #include "gantry/driver_commands.hpp"
 #include "gantry/terminal.hpp"
+#include "install/driver_package/openpgp_key.hpp"
 #include "install/driver_package/run_header.hpp"
 
 #include <CLI/CLI.hpp>
@@ -45,6 +46,18 @@ void add_source_flags(CLI::App& command, DriverFlags& flags) {
       ->type_name("HEX");
   command.add_flag("--trust-download-without-digest", request.trust_download_without_digest,
                    "Install what the server sends, unchecked");
+  command
+      .add_option("--repository-key", request.repository_keys,
+                  "Fingerprint of the key that signs the vendor's repository, or a file with it "
+                  "(--source packages); may be repeated")
+      ->type_name("KEY")
+      ->transform(CLI::Validator(
+          [](std::string& key) {
+            return driver_package::parse_fingerprint(key) ? std::string() : absolute_path()(key);
+          },
+          ""));
+  command.add_flag("--trust-repository-key", request.trust_repository_key,
+                   "Trust the key that the repository serves, unchecked");
 }
 
 void add_module_flags(CLI::App& command, DriverFlags& flags) {

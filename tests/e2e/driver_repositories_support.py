@@ -44,6 +44,10 @@ class Servers:
                  "-addext", f"subjectAltName={names}", check=True)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate, key)
+        # Gantry itself fetches the keys of repositories, in the lane's own mount namespace.
+        self.names = "".join(f"127.0.0.1 {host}\n" for host in ("localhost", *HOSTS))
+        (lane.work / "hosts.txt").write_text(self.names)
+        subprocess.run(["mount", "--bind", lane.work / "hosts.txt", "/etc/hosts"], check=True)
         handler = functools.partial(HostHandler, directory=str(self.top))
         for port in (80, 443):
             server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
@@ -73,6 +77,8 @@ class Signer:
     def __init__(self, keys: Keys, name: str) -> None:
         self.keys, self.key = keys, keys.make(name)
         self.public = keys.gpg("--armor", "--export", self.key).stdout
+        shown = keys.gpg("--with-colons", "--list-keys", self.key).stdout
+        self.fingerprint = next(line.split(":")[9] for line in shown.splitlines() if line.startswith("fpr:"))
 
     def gpg(self, *argv) -> None:
         self.keys.gpg("--yes", "--local-user", self.key, *map(str, argv)).check_returncode()
@@ -202,8 +208,8 @@ class Machine(DebRoot):
         self.write("usr/lib/os-release", os_release)
         self.path("etc/os-release").unlink(missing_ok=True)
         self.path("etc/os-release").symlink_to("../usr/lib/os-release")
-        hosts = "".join(f"127.0.0.1 {host}\n" for host in ("localhost", *HOSTS))
-        self.write("etc/hosts", hosts)
+        self.servers = servers
+        self.write("etc/hosts", servers.names)
         trusted = self.path("etc/ssl/certs/ca-certificates.crt")
         self.write("etc/ssl/certs/ca-certificates.crt", (trusted.read_text() if trusted.exists() else "") + servers.certificate.read_text())
         self.add_gpu(lane.machine(simulated) if not (lane.work / simulated).exists() else lane.work / simulated)
@@ -257,7 +263,7 @@ class Machine(DebRoot):
 
     def gantry(self, *words: str) -> subprocess.CompletedProcess:
         """On the machine, from outside, as in a pod."""
-        environment = {"PATH": f"/usr/local/sbin:{PATH}", "HOME": "/root"}
+        environment = {"PATH": f"/usr/local/sbin:{PATH}", "HOME": "/root", "SSL_CERT_FILE": str(self.servers.certificate)}
         return self.lane.run(self.lane.bin / "gantry", "driver", *words, "--host-root", self.root, env=environment)
 
     def on_terminal(self, script: str, answers: tuple[str, ...] = ()) -> subprocess.CompletedProcess:
@@ -294,7 +300,8 @@ class Machine(DebRoot):
 
 
 class Golden:
-    """The plan of a distribution in tests/golden/driver_packages: commands and files."""
+    """The plan of a distribution in tests/golden/driver_packages: commands and files. What a person does about keys with curl and gpg gantry
+    does itself."""
 
     def __init__(self, name: str) -> None:
         text = (TOP / "tests/golden/driver_packages" / name).read_text()
@@ -307,4 +314,4 @@ class Golden:
         pattern = r"^cat >(\S+) <<'EOF'\n(.*?)^EOF\n"
         files = dict(re.findall(pattern, text, flags=re.M | re.S))
         rest = re.sub(pattern, "", text, flags=re.M | re.S)
-        return [shlex.split(line) for line in rest.splitlines() if line and not line.startswith("#")], files
+        return [shlex.split(line) for line in rest.splitlines() if line and not line.startswith(("#", "curl ", "gpg ", "rpm "))], files

@@ -114,6 +114,15 @@ Planner planner_of(const OsRelease& release) {
   return nullptr;
 }
 
+// As a person does it who then compares the fingerprint.
+std::string key_commands(const PackageStep& step) {
+  const auto file = sys::shell_word(step.file);
+  auto url = sys::shell_word(step.key_url);
+  if (step.key_url.ends_with(".repo"))
+    url = fmt::format("\"$(curl -fsSL {} | sed -n 's/^gpgkey=//p')\"", url);
+  return fmt::format("curl -fsSL --create-dirs -o {0} {1}\ngpg --show-keys {0}\n", file, url);
+}
+
 }  // namespace
 
 std::string_view to_string(PackageTool tool) {
@@ -130,6 +139,19 @@ unsigned major_version(const OsRelease& release) {
   const std::string_view text = release.version_id;
   const auto number = parse_u64(text.substr(0, text.find('.')));
   return number && *number < 100'000 ? static_cast<unsigned>(*number) : 0;
+}
+
+std::vector<PackageStep> trust_rpm_key(std::string_view what, const std::string& url,
+                                       const std::string& file) {
+  return {{.kind = StepKind::Key,
+           .file = file,
+           .what = fmt::format("Get the key that signs {}", what),
+           .key_url = url},
+          command(StepKind::Key, "Let rpm trust this key", {"rpm", "--import", file})};
+}
+
+std::string key_leftovers() {
+  return "`gantry driver remove` takes the key out of rpm's database if it was not there before.";
 }
 
 Error unsupported(const OsRelease& release, std::string_view why, std::string_view remedy) {
@@ -160,7 +182,9 @@ std::string to_text(const PackagePlan& plan) {
   std::string text;
   for (const auto& step : plan.steps) {
     text += fmt::format("# {}\n", step.what);
-    if (!step.file.empty())
+    if (!step.key_url.empty())
+      text += key_commands(step);
+    else if (!step.file.empty())
       text += fmt::format("cat >{} <<'EOF'\n{}EOF\n", sys::shell_word(step.file), step.content);
     std::string line;
     for (const auto& word : joined(step.argv, step.packages))

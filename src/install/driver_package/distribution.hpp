@@ -19,7 +19,7 @@ enum class PackageTool : std::uint8_t { Apt, Dnf, Tdnf, Zypper };
 std::string_view to_string(PackageTool tool);  // "apt-get", "dnf", "tdnf", "zypper"
 
 enum class PackageStepKind : std::uint8_t {
-  Key,         // trusts who signs the repository
+  Key,         // gets the key that signs the repository, and lets the package tool trust it
   Repository,  // adds the repository, or what it needs
   Refresh,     // reads the repositories
   Headers,     // headers of the running kernel, with which the module is built
@@ -39,6 +39,9 @@ struct PackageStep {
   std::vector<std::string> packages{};
   // The file that the command makes, or takes back: the list of a repository.
   std::string list{};
+  // Key: where the repository has its key, or a list of yum's that says where it is. `file` gets
+  // the key if its fingerprint is one that was named; armored, or binary if it ends with ".gpg".
+  std::string key_url{};
   bool operator==(const PackageStep&) const = default;
 };
 

@@ -121,13 +121,14 @@ PackagePlan nvidia_repository_plan(const DebianRelease& debian, const PackageCho
   plan.packages = {"nvidia-driver-cuda",
                    choice.open ? "nvidia-kernel-open-dkms" : "nvidia-kernel-dkms"};
   plan.steps = {
-      // apt-helper is part of apt, so neither curl nor wget is needed.
-      command(
-          StepKind::Key, "Fetch the key that signs NVIDIA's repository",
-          {"/usr/lib/apt/apt-helper", "download-file", base + "/cuda-archive-keyring.gpg", ring}),
+      {.kind = StepKind::Key,
+       .file = ring,
+       .what = "Get the key that signs NVIDIA's repository",
+       .key_url = base + "/cuda-archive-keyring.gpg"},
       write_file(StepKind::Repository, "Add NVIDIA's repository", list,
                  fmt::format("deb [signed-by={}] {}/ /\n", ring, base)),
-      apt_refresh(), apt_headers(choice),
+      apt_refresh(),
+      apt_headers(choice),
       // Not verified for branches before 580.
       command(StepKind::Select, fmt::format("Stay with {}", pinning.substr(pinning.rfind('-') + 1)),
               apt_install({pinning})),
@@ -138,9 +139,8 @@ PackagePlan nvidia_repository_plan(const DebianRelease& debian, const PackageCho
   // [P] for Debian 11 and 12. The key of debian13 is another one; its fingerprint is not verified.
   if (debian.major < 13)
     plan.notes.emplace_back(
-        fmt::format("The fingerprint of NVIDIA's key is EB693B3035CD5710E231E123A4B469963BF863CC: "
-                    "compare it with `gpg --show-keys {}`.",
-                    ring));
+        "Public scripts agree that the fingerprint of NVIDIA's key is "
+        "EB693B3035CD5710E231E123A4B469963BF863CC.");
   return plan;
 }
 

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gantry::driver_package {
 namespace {
 
@@ -23,9 +25,22 @@ std::string repository_url(const PackageChoice& choice, std::string_view distrib
   return fmt::format("{}/{}/{}/cuda-{}.repo", choice.mirror_of(kCudaRepositories), distribution,
                      choice.repository_architecture(), distribution);
 }
-PackageStep add_repository(const PackageChoice& choice, std::string_view distribution) {  // [N]
-  return command(StepKind::Repository, "Add NVIDIA's repository",
-                 {"dnf", "config-manager", "--add-repo", repository_url(choice, distribution)});
+std::string list_file(std::string_view distribution) {
+  return fmt::format("/etc/yum.repos.d/cuda-{}.repo", distribution);
+}
+
+// The list is ours, not the server's: dnf -y and tdnf -y trust whatever key a list names, and only
+// a list says that signatures are checked at all.
+std::vector<PackageStep> add_repository(const PackageChoice& choice,
+                                        std::string_view distribution) {  // [N]
+  const auto url = repository_url(choice, distribution);
+  auto steps = trust_rpm_key("NVIDIA's packages", url, std::string(kRpmKey));
+  const auto name = fmt::format("cuda-{}-{}", distribution, choice.architecture);
+  steps.push_back(write_file(
+      StepKind::Repository, "Add NVIDIA's repository", list_file(distribution),
+      fmt::format("[{0}]\nname={0}\nbaseurl={1}\nenabled=1\ngpgcheck=1\ngpgkey=file://{2}\n", name,
+                  url.substr(0, url.rfind('/')), kRpmKey)));
+  return steps;
 }
 
 // `version`: "580.159.04", or a pattern.
@@ -66,36 +81,56 @@ std::vector<PackageStep> dnf_removal(const PackageChoice& choice, std::string_vi
   // As `dnf module reset`, which leaves the file and needs every repository.
   if (streams)
     steps.push_back(remove_list("Leave the stream", "/etc/dnf/modules.d/nvidia-driver.module"));
-  steps.push_back(remove_list("Remove the repository",
-                              fmt::format("/etc/yum.repos.d/cuda-{}.repo", distribution)));
+  steps.push_back(remove_list("Remove the repository", list_file(distribution)));
+  steps.push_back(remove_list("Remove the key", std::string(kRpmKey)));
   return steps;
 }
 
 std::string key_note() {  // [P]
-  return "The fingerprint of NVIDIA's key D42D0685 is 610C7B14E068A878070DA4E99CD0A493D42D0685: "
-         "compare it with `rpm -q gpg-pubkey --qf '%{VERSION}\\n'`.";
+  return "Public scripts agree that the fingerprint of NVIDIA's key D42D0685 is "
+         "610C7B14E068A878070DA4E99CD0A493D42D0685.";
+}
+
+// A package by its URL, which dnf by itself installs without looking at its signature.
+std::vector<PackageStep> add_epel_of_fedora(unsigned major) {  // [P]
+  constexpr std::string_view kEpel = "https://dl.fedoraproject.org/pub/epel";
+  auto steps = trust_rpm_key("EPEL", fmt::format("{}/RPM-GPG-KEY-EPEL-{}", kEpel, major),
+                             "/etc/pki/rpm-gpg/gantry-epel.asc");
+  steps.push_back(
+      command(StepKind::Repository, "Add EPEL, which has DKMS",
+              dnf_install({"--setopt=localpkg_gpgcheck=1",
+                           fmt::format("{}/epel-release-latest-{}.noarch.rpm", kEpel, major)})));
+  return steps;
 }
 
 // DKMS is in EPEL, and what it needs in the repository for developers [N] [P].
 std::vector<PackageStep> dkms_sources(const OsRelease& release, const PackageChoice& choice) {
   const auto major = major_version(release);
-  Command developers;
+  Command developers = {"dnf", "config-manager", "--set-enabled",
+                        major == 8 ? "powertools" : "crb"};
   std::string epel = "epel-release";
   if (release.id == "rhel") {
     developers = {
         "subscription-manager", "repos",
         fmt::format("--enable=codeready-builder-for-rhel-{}-{}-rpms", major, choice.architecture)};
-    epel = fmt::format("https://dl.fedoraproject.org/pub/epel/epel-release-latest-{}.noarch.rpm",
-                       major);
   } else if (release.id == "ol") {
-    developers = {"dnf", "config-manager", "--set-enabled",
-                  fmt::format("ol{}_codeready_builder", major)};
+    developers.back() = fmt::format("ol{}_codeready_builder", major);
     epel = fmt::format("oracle-epel-release-el{}", major);
-  } else {
-    developers = {"dnf", "config-manager", "--set-enabled", major == 8 ? "powertools" : "crb"};
   }
-  return {command(StepKind::Repository, "Enable the repository that DKMS needs", developers),
-          command(StepKind::Repository, "Add EPEL, which has DKMS", dnf_install({epel}))};
+  std::vector<PackageStep> steps = {
+      command(StepKind::Repository, "Enable the repository that DKMS needs", developers)};
+  if (release.id != "rhel") {
+    steps.push_back(command(StepKind::Repository, "Add EPEL, which has DKMS", dnf_install({epel})));
+    return steps;
+  }
+  for (auto& step : add_epel_of_fedora(major)) steps.push_back(std::move(step));
+  return steps;
+}
+
+// What can be refused comes first.
+void move_keys_to_front(std::vector<PackageStep>& steps) {
+  std::stable_partition(steps.begin(), steps.end(),
+                        [](const PackageStep& step) { return !step.key_url.empty(); });
 }
 
 }  // namespace
@@ -109,7 +144,8 @@ Result<PackagePlan> plan_enterprise_linux(const OsRelease& release, const Packag
   PackagePlan plan{.tool = PackageTool::Dnf, .distribution = distribution};
   plan.steps = {plugins()};
   for (auto& step : dkms_sources(release, choice)) plan.steps.push_back(std::move(step));
-  plan.steps.push_back(add_repository(choice, distribution));
+  for (auto& step : add_repository(choice, distribution)) plan.steps.push_back(std::move(step));
+  move_keys_to_front(plan.steps);
   plan.steps.push_back(dnf_refresh());
   plan.steps.push_back(dnf_headers(choice));
   const bool streams = major < 10;  // version 10 has no streams [P]
@@ -133,6 +169,7 @@ Result<PackagePlan> plan_enterprise_linux(const OsRelease& release, const Packag
         command(StepKind::Remove, "Do not stay with the branch any more",
                 {"dnf", "versionlock", "delete", fmt::format("*nvidia*{}*", choice.branch)}));
   if (major < 10) plan.notes.emplace_back(key_note());  // the key of rhel10 is not verified
+  plan.notes.emplace_back(key_leftovers());
   plan.notes.emplace_back(
       "EPEL, the repository for developers and the kernel's headers stay when "
       "the driver is removed.");
@@ -146,14 +183,7 @@ Result<PackagePlan> plan_fedora(const OsRelease& release, const PackageChoice& c
                        "install a .run file: `gantry driver install --source run`");
   const auto distribution = fmt::format("fedora{}", major);
   PackagePlan plan{.tool = PackageTool::Dnf, .distribution = distribution};
-  const auto url = repository_url(choice, distribution);
-  if (major < 41) {
-    plan.steps = {plugins(), add_repository(choice, distribution)};
-  } else {  // dnf 5 [N]
-    plan.steps = {
-        command(StepKind::Repository, "Add NVIDIA's repository",
-                {"dnf", "config-manager", "addrepo", "--from-repofile=" + url, "--overwrite"})};
-  }
+  plan.steps = add_repository(choice, distribution);
   plan.steps.push_back(dnf_refresh());
   plan.steps.push_back(dnf_headers(choice));
   // Fedora has no streams of the driver; a pattern chooses the branch. Not verified.
@@ -164,7 +194,8 @@ Result<PackagePlan> plan_fedora(const OsRelease& release, const PackageChoice& c
   plan.notes = {fmt::format("`dnf upgrade` moves to a later branch: `dnf versionlock add` of {} "
                             "prevents that.",
                             plan.packages.front()),
-                "NVIDIA has repositories for the two newest releases of Fedora only."};
+                "NVIDIA has repositories for the two newest releases of Fedora only.",
+                key_leftovers()};
   return plan;
 }
 
@@ -174,7 +205,8 @@ Result<PackagePlan> plan_amazon(const OsRelease& release, const PackageChoice& c
                        "install a .run file: `gantry driver install --source run`");
   constexpr std::string_view kDistribution = "amzn2023";
   PackagePlan plan{.tool = PackageTool::Dnf, .distribution = std::string(kDistribution)};
-  plan.steps = {plugins(), add_repository(choice, kDistribution), dnf_refresh()};
+  plan.steps = add_repository(choice, kDistribution);
+  plan.steps.push_back(dnf_refresh());
   // The packages of kernels after 6.1 carry the kernel's version in their names. Not verified.
   const auto second = choice.kernel.find('.', choice.kernel.find('.') + 1);
   const auto series = choice.kernel.substr(0, second);
@@ -186,7 +218,7 @@ Result<PackagePlan> plan_amazon(const OsRelease& release, const PackageChoice& c
   plan.steps.push_back(dnf_driver(choice, choice.version));
   plan.packages = driver_packages(choice, "");
   plan.removal = dnf_removal(choice, kDistribution, true);
-  plan.notes = {key_note()};
+  plan.notes = {key_note(), key_leftovers()};
   return plan;
 }
 
@@ -199,22 +231,24 @@ Result<PackagePlan> plan_azure(const OsRelease& release, const PackageChoice& ch
   if (!choice.open)
     return unsupported(release, "NVIDIA has packages with the open module only",
                        "ask for the open module, or install a .run file");
-  const std::string file = "/etc/yum.repos.d/cuda-azl3.repo";
   const auto version = choice.version.empty() ? "" : "-" + choice.version;  // not verified
   PackagePlan plan{.tool = PackageTool::Tdnf, .distribution = "azl3", .packages = {"nvidia-open"}};
-  plan.steps = {command(StepKind::Repository, "Add the repository that the driver's packages need",
-                        {"tdnf", "install", "-y", "azurelinux-repos-extended"}),
-                command(StepKind::Repository, "Add NVIDIA's repository",
-                        {"curl", "-fsSLo", file, repository_url(choice, "azl3")}),
-                command(StepKind::Refresh, "Forget what is known of the repositories",
-                        {"tdnf", "clean", "expire-cache"}),
-                command(StepKind::Headers, "Install the headers of the running kernel",
-                        {"tdnf", "install", "-y", "kernel-devel-" + choice.kernel,
-                         "kernel-headers-" + choice.kernel}),
-                command(StepKind::Install, "Install the driver",
-                        {"tdnf", "install", "-y", "nvidia-open" + version})};
+  plan.steps = add_repository(choice, "azl3");
+  for (auto& step :
+       {command(StepKind::Repository, "Add the repository that the driver's packages need",
+                {"tdnf", "install", "-y", "azurelinux-repos-extended"}),
+        command(StepKind::Refresh, "Forget what is known of the repositories",
+                {"tdnf", "clean", "expire-cache"}),
+        command(StepKind::Headers, "Install the headers of the running kernel",
+                {"tdnf", "install", "-y", "kernel-devel-" + choice.kernel,
+                 "kernel-headers-" + choice.kernel}),
+        command(StepKind::Install, "Install the driver",
+                {"tdnf", "install", "-y", "nvidia-open" + version})})
+    plan.steps.push_back(step);
   plan.removal = {remove_packages({"tdnf", "remove", "-y"}, plan.packages),
-                  remove_list("Remove the repository", file)};
+                  remove_list("Remove the repository", list_file("azl3")),
+                  remove_list("Remove the key", std::string(kRpmKey))};
+  plan.notes = {key_leftovers()};
   if (choice.version.empty() && choice.branch_given)
     plan.notes.emplace_back(
         fmt::format("The repository chooses the version: name all of it to stay with branch {}.",

@@ -48,6 +48,12 @@ inline PackageStep write_file(PackageStepKind kind, std::string what, std::strin
           .content = std::move(content),
           .what = std::move(what)};
 }
+// For rpm: the key in a file of ours, then in rpm's database.
+std::vector<PackageStep> trust_rpm_key(std::string_view what, const std::string& url,
+                                       const std::string& file);
+std::string key_leftovers();  // a note
+inline constexpr std::string_view kRpmKey = "/etc/pki/rpm-gpg/gantry-nvidia.asc";
+
 // Takes back what a command made whose list is this file.
 inline PackageStep remove_list(std::string what, const std::string& list) {
   return {.kind = PackageStepKind::Remove,

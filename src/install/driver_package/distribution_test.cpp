@@ -129,9 +129,8 @@ TEST(PackagePlans, TakeAMirror) {
     return plan.ok() ? whole_text(*plan) : plan.error().text();
   };
   const std::string mirror = "https://mirror.example.org/nvidia/";
-  EXPECT_THAT(
-      text(os("rhel", "9.4"), {.version = "580", .kernel = "k", .repository = mirror}),
-      HasSubstr("--add-repo https://mirror.example.org/nvidia/rhel9/x86_64/cuda-rhel9.repo"));
+  EXPECT_THAT(text(os("rhel", "9.4"), {.version = "580", .kernel = "k", .repository = mirror}),
+              HasSubstr("baseurl=https://mirror.example.org/nvidia/rhel9/x86_64\n"));
   EXPECT_THAT(text(os("sles", "15.6"),
                    {.version = "470", .kernel = "k-default", .repository = "file:///srv/suse"}),
               HasSubstr("addrepo --refresh file:///srv/suse/suse/sle15sp6 nvidia"));

@@ -101,23 +101,26 @@ Result<PackagePlan> plan_suse(const OsRelease& release, const PackageChoice& cho
                    .packages = packages_of(choice, flavour)};
   const auto wanted = with_range(plan.packages, choice);
   const auto alias = std::string(kAlias);
-  plan.steps = {
-      command(StepKind::Repository, "Add NVIDIA's repository",
-              {"zypper", "--non-interactive", "addrepo", "--refresh", *url, alias}),
-      command(StepKind::Refresh, "Read the repository and trust its key",
-              {"zypper", "--non-interactive", "--gpg-auto-import-keys", "refresh", alias}),
-      command(StepKind::Install,
-              fmt::format("Install the driver {}",
-                          choice.version.empty() ? choice.branch : choice.version),
-              joined({"zypper", "--non-interactive", "install", "--auto-agree-with-licenses"},
-                     wanted))};
+  // zypper answers its question about an unknown key with "no", so it takes only one of rpm's.
+  auto add = command(StepKind::Repository, "Add NVIDIA's repository",
+                     {"zypper", "--non-interactive", "addrepo", "--refresh", *url, alias});
+  add.list = kList;
+  plan.steps =
+      trust_rpm_key("NVIDIA's repository", *url + "/repodata/repomd.xml.key", std::string(kRpmKey));
+  plan.steps.push_back(std::move(add));
+  plan.steps.push_back(command(StepKind::Refresh, "Read the repository",
+                               {"zypper", "--non-interactive", "refresh", alias}));
+  plan.steps.push_back(command(
+      StepKind::Install,
+      fmt::format("Install the driver {}", choice.version.empty() ? choice.branch : choice.version),
+      joined({"zypper", "--non-interactive", "install", "--auto-agree-with-licenses"}, wanted)));
+  auto remove = command(StepKind::Remove, "Remove the repository",
+                        {"zypper", "--non-interactive", "removerepo", alias});
+  remove.list = kList;
   plan.removal = {
       remove_packages({"zypper", "--non-interactive", "remove", "--clean-deps"}, plan.packages),
-      command(StepKind::Remove, "Remove the repository",
-              {"zypper", "--non-interactive", "removerepo", alias})};
-  plan.steps.front().list = kList;
-  plan.removal.back().list = kList;
-  plan.notes = {"Installing accepts NVIDIA's licence."};
+      std::move(remove), remove_list("Remove the key", std::string(kRpmKey))};
+  plan.notes = {"Installing accepts NVIDIA's licence.", key_leftovers()};
   if (choice.open)
     plan.notes.emplace_back("SUSE signs these modules, so they load under Secure Boot.");
   return plan;

@@ -140,6 +140,7 @@ class Download {
 
 Status check_digest_source(const DownloadRequest& request) {
   GANTRY_TRY(const auto url, http::parse_url(request.package.url));
+  if (request.checked_by_caller) return {};
   std::string_view why;
   if (request.package.sha256.empty()) {
     why = "no digest says which file is expected";

@@ -24,6 +24,7 @@ struct DownloadRequest {
   // count as one.
   std::string digest_url{};
   bool trust_without_digest = false;  // --trust-download-without-digest
+  bool checked_by_caller = false;     // what comes is known by something else than a digest
   std::string authorities{};          // PEM; "" = those of the system
   std::uint64_t limit_bytes = std::uint64_t{2} << 30;
   std::chrono::milliseconds stall{30'000};  // without a byte

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gpu/procfs/version.hpp"
 #include "install/driver_setup/apply_internal.hpp"
 
 #include <fmt/format.h>
@@ -84,6 +85,9 @@ std::vector<std::string> undo_steps(SetupWork& work) {
 
 std::string state_after(const SetupWork& work) {
   const auto* before = work.before();
+  const auto loaded = procfs::read_version(work.host);
+  if (before == nullptr && work.journal.unloaded && loaded.ok())
+    return fmt::format("the driver {} that was loaded before is loaded again", loaded->version);
   if (before == nullptr && work.journal.unloaded)
     return "the driver that was loaded before, which Gantry did not install, is unloaded: what "
            "installed it, or a reboot, loads it again";

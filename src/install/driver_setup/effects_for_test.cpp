@@ -5,6 +5,7 @@
 #include "base/sys/kernel.hpp"
 #include "gpu/loader/ld_cache.hpp"
 #include "install/driver_package/checksum.hpp"
+#include "install/driver_package/openpgp_key.hpp"
 #include "install/driver_package/run_header.hpp"
 #include "install/kernel_module/module_file.hpp"
 #include "install/kernel_module/module_image_for_test.hpp"
@@ -169,7 +170,10 @@ Status TestEffects::load_module(const std::string& path, const std::string& opti
 Status TestEffects::unload_module(const std::string& name) {
   return gated("unload " + name, [&]() -> Status {
     auto& loaded = machine_.loaded_;
-    if (name == "nvidia" && loaded.size() > 1) return Error::sys(EWOULDBLOCK, "delete_module");
+    const bool used = std::any_of(loaded.begin(), loaded.end(), [](const auto& module) {
+      return module.name.starts_with("nvidia_");
+    });
+    if (name == "nvidia" && used) return Error::sys(EWOULDBLOCK, "delete_module");
     if (!find_blocking_processes(host()).empty()) return Error::sys(EWOULDBLOCK, "delete_module");
     std::erase_if(loaded, [&](const auto& module) { return module.name == name; });
     machine_.write_proc();
@@ -264,6 +268,7 @@ Status TestEffects::run_program(const ProgramCall& call, std::string& output) {
   if (program == "env" && word(call, 2) == "apt-get") apt_get(call);
   if (program == "apt-get") output = simulate_apt(call);
   if (program == "dpkg-query") output = dpkg_query();
+  if (program == "rpm") return rpm(call, output);
   return {};  // strip, sign-file, patch
 }
 
@@ -331,6 +336,9 @@ Status TestEffects::modprobe(const std::string& name) {
   for (const auto& other : machine_.loaded_) {
     if (other.name == module) return {};
   }
+  if (module == "nvidia") {
+    for (const auto& own : machine_.brings_modules) GANTRY_CHECK(modprobe(own));
+  }
   machine_.loaded_.push_back({.name = module, .version = machine_.package_version_});
   machine_.write_proc();
   return {};
@@ -363,6 +371,20 @@ std::string TestEffects::dpkg_query() const {
   for (const auto& name : machine_.packages)
     output += fmt::format("installed {} {}-1~deb12u1\n", name, machine_.package_version_);
   return output;
+}
+
+Status TestEffects::rpm(const ProgramCall& call, std::string& output) {
+  auto& keys = machine_.rpm_keys;
+  if (word(call, 1) == "-e") keys.erase(word(call, 2));
+  if (word(call, 1) == "-qa" && word(call, 4).starts_with("gpg-pubkey"))
+    for (const auto& [name, armor] : keys) output += fmt::format("{}\n{}\n", name, armor);
+  if (word(call, 1) != "--import") return {};
+  GANTRY_TRY(const auto text, host().read(word(call, 2)));
+  GANTRY_TRY(const auto found, driver_package::parse_repository_keys(text));
+  for (const auto& key : found)
+    keys.emplace("gpg-pubkey-" + to_lower(key.fingerprint.substr(32)) + "-6affc8c8",
+                 driver_package::to_armor(key.packets));
+  return {};
 }
 
 // A cache of the libraries in the directories that the drop-ins name.

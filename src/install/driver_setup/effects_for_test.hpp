@@ -47,6 +47,8 @@ class TestEffects final : public HostFiles {
   // apt-get --simulate: libnvidia-ml1 comes with nvidia-smi, and nothing needs old-thing.
   std::string simulate_apt(const ProgramCall& call) const;
   std::string dpkg_query() const;
+  // Keys of its database alone.
+  Status rpm(const ProgramCall& call, std::string& output);
   Status ldconfig();
   void write(const std::string& path, std::string_view content);  // as a program: not synced
   bool dies_halfway() const;                                      // asked by the effect itself

@@ -331,6 +331,12 @@ void load_packaged(SetupMachine& machine, const char* version) {
   machine.script = {};
 }
 
+void load_packaged_module(SetupMachine& machine, const char* name) {
+  const auto host = machine.host();
+  TestEffects effects(host, machine);
+  ASSERT_TRUE(effects.run({.words = {{.text = "modprobe"}, {.text = name}}}).ok());
+}
+
 TEST(OtherDriver, ThatTheKernelHasAtBootIsNamedAndNothingIsLoadedBesideIt) {
   SetupMachine machine;
   expect_ok(machine.install(kNewDriver));
@@ -344,10 +350,60 @@ TEST(OtherDriver, ThatTheKernelHasAtBootIsNamedAndNothingIsLoadedBesideIt) {
   EXPECT_THAT(machine.script.log, Not(Contains(StartsWith("load "))));
 }
 
+TEST(OtherDriver, IsLoadedAgainFromWhereItWasIfTheNewOneFails) {
+  SetupMachine machine;
+  load_packaged(machine, kOldDriver);
+  const auto modules = machine.modules();
+  machine.smi_fails = true;
+  const auto failed = machine.install(kNewDriver);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_THAT(failed.error().text(),
+              HasSubstr("the driver 460.56 that was loaded before is loaded again"));
+  EXPECT_THAT(machine.script.log,
+              AllOf(Contains("run modprobe nvidia"), Contains("run modprobe nvidia_uvm")));
+  EXPECT_EQ(machine.modules(), modules);
+  EXPECT_FALSE(machine.has_journal());
+}
+
+// As Google's installer has them: nothing but the directory of its driver knows them.
+TEST(OtherDriver, OfGooglesDirectoryIsLoadedAgainFromThere) {
+  SetupMachine machine;
+  load_packaged(machine, kOldDriver);
+  machine.add_packages("");
+  machine.tree().file("usr/local/nvidia/.cache", "CACHE_NVIDIA_DRIVER_VERSION=460.56\n");
+  for (const auto* name : {"nvidia", "nvidia-uvm"})
+    machine.tree().file(fmt::format("usr/local/nvidia/drivers/{}.ko", name),
+                        kernel_module::nvidia_module(kernel_module::module_name(name), kSetupKernel,
+                                                     kOldDriver, "NVIDIA"));
+  machine.smi_fails = true;
+  const auto failed = machine.install(kNewDriver);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(machine.loaded(), kOldDriver);
+  EXPECT_EQ(machine.modules().size(), 2U);
+  EXPECT_TRUE(machine.host().exists("/usr/local/nvidia/drivers/nvidia.ko"));
+}
+
+// A kill between the unloading and the way back: the journal knows what was loaded.
+TEST(OtherDriver, IsLoadedAgainAlsoAfterAKill) {
+  SetupMachine machine;
+  load_packaged(machine, kOldDriver);
+  machine.script.rule = [](const std::string& entry) -> Status {
+    if (entry.starts_with("load ")) throw KilledForTest{};
+    return {};
+  };
+  EXPECT_THROW(static_cast<void>(machine.install(kNewDriver).ok()), KilledForTest);
+  EXPECT_EQ(machine.loaded(), "");
+  machine.script = {};
+  machine.smi_fails = true;
+  EXPECT_FALSE(machine.install(kNewDriver).ok());
+  EXPECT_EQ(machine.loaded(), kOldDriver);
+}
+
 TEST(OtherDriver, ThatCannotBeBroughtBackIsNotSaidToBeAsBefore) {
   SetupMachine machine;
   load_packaged(machine, kOldDriver);
   machine.smi_fails = true;
+  machine.add_packages("");  // what installed it has taken its files off
   const auto failed = machine.install(kNewDriver);
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(machine.loaded(), "");
@@ -445,8 +501,25 @@ TEST(PackedModules, OfTheKernelAreLeftToModprobe) {
     if (entry.ends_with("video.ko.xz")) return Error(Errc::Unsupported, "cannot unpack it");
     return {};
   };
+  const std::vector<std::string> before = machine.modules();
   expect_ok(machine.install(request));
   EXPECT_THAT(machine.script.log, Contains("run modprobe video"));
+  EXPECT_THAT(machine.modules(), Contains("video"));
+  machine.script = {};
+  expect_ok(machine.remove());
+  EXPECT_EQ(machine.modules(), before);
+}
+
+TEST(KernelsOwnModules, ThatCameWithPackagesAreUnloadedAndOthersStay) {
+  SetupMachine machine;
+  machine.add_packages("535.183.01");
+  machine.brings_modules = {"video", "wmi"};
+  load_packaged_module(machine, "wmi");
+  const preflight::DriverRequest request{.version = "535", .source = preflight::Source::Packages};
+  expect_ok(machine.install(request));
+  EXPECT_THAT(machine.modules(), AllOf(Contains("video"), Contains("wmi"), Contains("nvidia")));
+  expect_ok(machine.remove());
+  EXPECT_EQ(machine.modules(), std::vector<std::string>{"wmi"});
 }
 
 // ---- Printed commands, and what a boot runs

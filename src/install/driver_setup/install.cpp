@@ -175,10 +175,12 @@ InstallJournal journal_for(const InstallState& now, InstallPlan plan) {
   journal.target.firmware_path_before = old.target.firmware_path_before;
   journal.target.made_cdi = old.target.made_cdi;
   journal.target.previous = old.target.previous;
+  journal.target.kernel_modules = old.target.kernel_modules;
   journal.placed_version = old.placed_version;
   // After a reboot into another kernel, its modules may have been there before.
   journal.placed_modules = old.placed_modules && old.kernel == journal.kernel;
   journal.unloaded = old.unloaded;
+  journal.unloaded_modules = old.unloaded_modules;
   journal.noted_packages = old.noted_packages;
   if (old.noted_packages) journal.target.removal = old.target.removal;
   journal.services = old.services;

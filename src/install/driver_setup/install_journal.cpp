@@ -9,6 +9,7 @@
 #include "base/sys/trusted.hpp"
 #include "install/driver_setup/layout.hpp"
 #include "install/driver_setup/record_json_internal.hpp"
+#include "install/kernel_module/module_order.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -57,6 +58,20 @@ Status read_steps(const json::Value& root, InstallJournal& journal) {
 }
 
 // The process that has the lock, as it wrote itself down; "" if it did not.
+Status read_modules(const json::Value& root, InstallJournal& journal) {
+  constexpr std::size_t kMostUnloadedModules = 64;
+  if (root["unloadedModules"].size() > kMostUnloadedModules)
+    return not_a_journal("it has too many modules");
+  for (const auto one : root["unloadedModules"]) {
+    UnloadedModule module{.name = one["name"].string_or_empty(),
+                          .path = one["path"].string_or_empty()};
+    if (!kernel_module::is_driver_module(module.name))
+      return not_a_journal("a module is not one of the driver");
+    journal.unloaded_modules.push_back(std::move(module));
+  }
+  return {};
+}
+
 std::string lock_holder(int fd) {
   std::array<char, 64> text{};
   const auto size = ::pread(fd, text.data(), text.size(), 0);
@@ -102,6 +117,12 @@ std::string to_json(const InstallJournal& journal) {
     out.member("placedVersion", journal.placed_version);
     out.member("placedModules", journal.placed_modules);
     out.member("unloaded", journal.unloaded);
+    out.array("unloadedModules", journal.unloaded_modules, [&](const UnloadedModule& module) {
+      out.object([&] {
+        out.member("name", module.name);
+        out.member("path", module.path);
+      });
+    });
     out.member("notedPackages", journal.noted_packages);
     out.array("services", journal.services);
     out.array("licenceFiles", journal.licence_files);
@@ -128,6 +149,7 @@ Result<InstallJournal> parse_install_journal(std::string text) {
   journal.placed_version = root["placedVersion"].boolean().value_or(false);
   journal.placed_modules = root["placedModules"].boolean().value_or(false);
   journal.unloaded = root["unloaded"].boolean().value_or(false);
+  GANTRY_CHECK(read_modules(root, journal));
   journal.noted_packages = root["notedPackages"].boolean().value_or(false);
   journal.services = root["services"].strings();
   journal.licence_files = root["licenceFiles"].strings();

@@ -14,6 +14,13 @@
 
 namespace gantry::driver_setup {
 
+// Of a driver that Gantry did not install.
+struct UnloadedModule {
+  std::string name;  // as the kernel names it
+  std::string path;  // of the file that was loaded, most likely; "" if it was not found
+  bool operator==(const UnloadedModule&) const = default;
+};
+
 struct InstallJournal {
   std::string command;                  // "install", "remove"
   InstallRecord target;                 // remove: what is removed
@@ -25,9 +32,10 @@ struct InstallJournal {
 
   // Noted before each change, so that it can be undone. `created` and the rest of what `target`
   // has to remember is noted there.
-  bool placed_version = false;  // DIR/.versions/NAME was not there before
-  bool placed_modules = false;  // nor were the modules of this kernel
-  bool unloaded = false;        // a driver was loaded, and is unloaded
+  bool placed_version = false;                   // DIR/.versions/NAME was not there before
+  bool placed_modules = false;                   // nor were the modules of this kernel
+  bool unloaded = false;                         // a driver was loaded, and is unloaded
+  std::vector<UnloadedModule> unloaded_modules;  // each after those that it uses
   // target.removal leaves what was there before, also in a run after one that was killed.
   bool noted_packages = false;
   std::vector<std::string> services;       // stopped; started again at the end

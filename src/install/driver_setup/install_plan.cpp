@@ -64,6 +64,7 @@ Result<InstallRecord> target_of(const PlanInput& input) {
   target.archive = input.package.archive;
   target.directory = request.directory;
   target.name.clear();
+  target.repository_keys = request.repository_keys;
   target.flavour = request.flavour;
   if (!has_own_files(request.source)) return target;
   const auto parsed = preflight::DriverVersion::parse(target.version);

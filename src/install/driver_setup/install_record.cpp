@@ -40,7 +40,8 @@ Result<RemovalStep> removal_step(const json::Value& value) {
                    .file = value["file"].string_or_empty(),
                    .content = value["content"].string_or_empty(),
                    .packages = value["packages"].strings(),
-                   .list = value["list"].string_or_empty()};
+                   .list = value["list"].string_or_empty(),
+                   .key = value["key"].string_or_empty()};
   for (const auto* path : {&step.file, &step.list}) {
     if (!path->empty()) GANTRY_CHECK(absolute_path(*path));
   }
@@ -84,6 +85,10 @@ Status read_lists(const json::Value& value, InstallRecord& record) {
   }
   record.packages = value["packages"].strings();
   if (record.packages.size() > kMostPackages) return not_a_record("it has too many packages");
+  record.repository_keys = value["repositoryKeys"].strings();
+  if (record.repository_keys.size() > kMostPackages) return not_a_record("it has too many keys");
+  record.kernel_modules = value["kernelModules"].strings();
+  if (record.kernel_modules.size() > kMostPackages) return not_a_record("it has too many modules");
   return {};
 }
 
@@ -107,6 +112,7 @@ std::string install_command(const InstallRecord& record) {
     add("--run", record.archive.path);
   else
     add("--version", record.version);
+  for (const auto& key : record.repository_keys) add("--repository-key", key);
   add("--sha256", record.digest);
   if (record.source == preflight::Source::Precompiled) text += " --modules DIR";
   if (!record.patch_digest.empty()) text += " --patch FILE";
@@ -146,9 +152,12 @@ void write_record(json::Writer& out, const InstallRecord& record) {
         out.member("content", step.content);
         out.array("packages", step.packages);
         out.member("list", step.list);
+        out.member("key", step.key);
       });
     });
     out.array("packages", record.packages);
+    out.array("repositoryKeys", record.repository_keys);
+    out.array("kernelModules", record.kernel_modules);
   });
 }
 

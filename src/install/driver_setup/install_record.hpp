@@ -32,6 +32,7 @@ struct RemovalStep {
   // To name behind argv, those that are installed then; nothing is done if none is.
   std::vector<std::string> packages{};
   std::string list{};  // nothing is done if this file does not exist
+  std::string key{};   // fingerprint of the key in rpm's database whose name goes behind argv
   bool operator==(const RemovalStep&) const = default;
 };
 
@@ -55,9 +56,12 @@ struct InstallRecord {
   bool added_to_loader_config = false;  // a line of /etc/ld.so.conf
   bool set_firmware_path = false;
   std::string firmware_path_before;
-  bool made_cdi = false;                // there was no CDI specification before
-  std::vector<RemovalStep> removal;     // packages
-  std::vector<std::string> packages{};  // that were asked for: "nvidia-smi 535.183.01-1"
+  bool made_cdi = false;                       // there was no CDI specification before
+  std::vector<RemovalStep> removal;            // packages
+  std::vector<std::string> packages{};         // that were asked for: "nvidia-smi 535.183.01-1"
+  std::vector<std::string> repository_keys{};  // --repository-key
+  // Modules of the kernel itself that were loaded for the driver's: "drm", "video".
+  std::vector<std::string> kernel_modules{};
   bool operator==(const InstallRecord&) const = default;
 
   bool has_files() const { return !name.empty(); }

@@ -78,15 +78,17 @@ Status load_dependencies(SetupWork& work, const std::string& path, const std::st
   GANTRY_TRY(const auto loaded, kernel_module::read_loaded_modules(work.host));
   GANTRY_TRY(const auto index, kernel_module::read_module_index(work.host, release));
   GANTRY_TRY(const auto needed, kernel_module::files_to_load_first(file, index, loaded, release));
+  std::vector<std::string> names;
+  for (const auto& one : needed) names.push_back(kernels_module_name(one));
+  GANTRY_CHECK(note_kernels_own(work, names));
   for (const auto& one : needed) GANTRY_CHECK(load_kernels_own(work, one));
   return {};
 }
 
 Status load_one(SetupWork& work, const std::string& directory, const std::string& name,
                 const std::string& release) {
-  const auto path = fmt::format("{}/{}.ko", directory, name);
-  GANTRY_CHECK(load_dependencies(work, path, release));
-  return load_file(work, path, module_options(work.host, name));
+  return load_with_dependencies(work, fmt::format("{}/{}.ko", directory, name),
+                                module_options(work.host, name), release);
 }
 
 Status load_placed(SetupWork& work, const InstallRecord& record, const std::string& release) {
@@ -188,21 +190,31 @@ Status write_firmware_path(SetupWork& work, const std::string& path) {
 
 }  // namespace
 
+Status load_with_dependencies(SetupWork& work, const std::string& path, const std::string& options,
+                              const std::string& release) {
+  GANTRY_CHECK(load_dependencies(work, path, release));
+  return load_file(work, path, options);
+}
+
 Status unload_modules(SetupWork& work) {
   // Already the new one, in a run that was killed.
   if (work.journal.command == "install" && has_target_loaded(work)) return {};
   if (!work.journal.unloaded && !loaded_version(work.host).empty()) {
     work.journal.unloaded = true;
+    if (work.journal.command == "install") note_foreign_modules(work, running_release(work));
     GANTRY_CHECK(save_journal(work));
   }
   note_modules_left_out(work);
-  return unload_all(work);
+  GANTRY_CHECK(unload_all(work));
+  if (work.journal.command == "remove") unload_kernels_own(work, work.target().kernel_modules);
+  return {};
 }
 
 // Also when nvidia is still there: it refused after nvidia_uvm was unloaded.
 Status undo_unload_modules(SetupWork& work) {
   const auto* before = work.before();
-  if (before == nullptr || !work.journal.unloaded) return {};
+  if (!work.journal.unloaded) return {};
+  if (before == nullptr) return load_foreign_modules(work, running_release(work));
   const bool refused = loaded_version(work.host) == before->version;
   auto loaded = load_modules(work, *before);
   const bool none_of_ours = !loaded.ok() && loaded.error().code() == Errc::NotFound;
@@ -241,7 +253,12 @@ Status undo_firmware_path(SetupWork& work) {
 }
 
 Status load_modules(SetupWork& work, const InstallRecord& record) {
-  if (!record.has_files()) return load_packaged(work);
+  if (!record.has_files()) {
+    GANTRY_TRY(const auto before, kernel_module::read_loaded_modules(work.host));
+    auto loaded = load_packaged(work);
+    GANTRY_CHECK(note_loaded_since(work, before));
+    return loaded;
+  }
   return load_placed(work, record, running_release(work));
 }
 
@@ -253,6 +270,13 @@ Status undo_load_modules(SetupWork& work) {
       before != nullptr && loaded == before->version && before->version != work.target().version;
   if (is_old) return {};
   GANTRY_CHECK(unload_all(work));
+  auto new_ones = work.target().kernel_modules;
+  std::erase_if(new_ones, [&](const std::string& name) {
+    return before != nullptr &&
+           std::find(before->kernel_modules.begin(), before->kernel_modules.end(), name) !=
+               before->kernel_modules.end();
+  });
+  unload_kernels_own(work, std::move(new_ones));
   return before == nullptr ? remove_nodes(work) : Status();
 }
 

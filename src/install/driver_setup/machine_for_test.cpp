@@ -142,7 +142,10 @@ void SetupMachine::write_proc() {
     const bool base = module->name == "nvidia";
     std::string users;
     for (const auto& other : loaded_)
-      users += base && other.name != "nvidia" ? other.name + "," : "";
+      users += base && other.name.starts_with("nvidia_") ? other.name + "," : "";
+    const bool brought = std::find(brings_modules.begin(), brings_modules.end(), module->name) !=
+                         brings_modules.end();
+    if (brought && !loaded().empty()) users = "nvidia,";
     text += fmt::format("{} 1433600 {} {} Live 0x0000000000000000 (POE)\n", module->name,
                         std::count(users.begin(), users.end(), ','), users.empty() ? "-" : users);
     tree_.file(fmt::format("sys/module/{}/initstate", module->name), "live\n");

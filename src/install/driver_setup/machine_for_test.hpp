@@ -79,7 +79,9 @@ class SetupMachine {
   SetupMachine& kernel(const std::string& release);          // installs its headers
   // The version that the distribution's repository has.
   void add_packages(const std::string& version) { package_version_ = version; }
-  std::set<std::string> packages;  // that are installed
+  std::set<std::string> packages;               // that are installed
+  std::vector<std::string> brings_modules;      // of the kernel's own: modprobe nvidia loads them
+  std::map<std::string, std::string> rpm_keys;  // keys of rpm's by their packages' names
 
   // What facts would say; changed by tests before they install.
   std::function<void(preflight::MachineFacts&)> adjust_facts;

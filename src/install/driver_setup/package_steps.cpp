@@ -6,6 +6,7 @@
 #include "install/driver_package/distribution.hpp"
 #include "install/driver_setup/package_database_internal.hpp"
 #include "install/driver_setup/package_info.hpp"
+#include "install/driver_setup/repository_keys_internal.hpp"
 #include "install/driver_setup/setup_work_internal.hpp"
 
 #include <fmt/format.h>
@@ -36,6 +37,7 @@ Error explain_failure(const SetupWork& work, const driver_package::PackageStep& 
   if (const auto fault = driver_package::recognise_clock_fault(error.text(), unix_now()))
     return Error(Errc::Denied, fmt::format("{}: {}", step.what, fault->sentence))
         .advise(fault->remedy);
+  if (!step.key_url.empty()) return Error(error).in(step.what);  // it has addresses of its own
   if (auto wrong = driver_package::recognise_wrong_suse_url(error.text(), work.facts->os))
     return *wrong;
   if (auto unsigned_one = driver_package::recognise_signature_fault(error.text()))
@@ -55,28 +57,6 @@ std::string_view base_url(std::string_view list) {
   return {};
 }
 
-// zypper refuses a second repository of the same name: one that a person added, or a run of ours
-// that was killed.
-Result<bool> has_repository(const SetupWork& work, const driver_package::PackageStep& step) {
-  if (step.list.empty() || !work.host.exists(step.list)) return false;
-  GANTRY_TRY(const auto list, work.host.read(step.list));
-  const auto url = base_url(list);
-  if (std::find(step.argv.begin(), step.argv.end(), url) != step.argv.end()) return true;
-  if (auto wrong = driver_package::recognise_wrong_suse_url(url, work.facts->os)) return *wrong;
-  return Error(Errc::Exists, fmt::format("{} has another repository of the same name: {}",
-                                         work.host.outside(step.list), url))
-      .advise(fmt::format("sudo zypper removerepo {}", step.argv.back()));
-}
-
-Status run_package_step(SetupWork& work, const driver_package::PackageStep& step) {
-  work.progress(step.what);
-  if (!step.file.empty()) return create_file(work, step.file, step.content, 0644);
-  GANTRY_TRY(const bool there, has_repository(work, step));
-  if (there) return {};
-  const auto done = work.effects.run(package_command(step.argv));
-  return done.ok() ? Status() : explain_failure(work, step, done.error());
-}
-
 // What an earlier installation of ours made.
 struct OwnPackages {
   std::set<std::string> names;
@@ -92,6 +72,33 @@ OwnPackages packages_of(const InstallRecord* before) {
   return own;
 }
 
+// zypper refuses a second repository of the same name: one that a person added, or a run of ours
+// that was killed.
+Result<bool> has_repository(const SetupWork& work, const driver_package::PackageStep& step) {
+  if (step.list.empty() || !work.host.exists(step.list)) return false;
+  GANTRY_TRY(const auto list, work.host.read(step.list));
+  const auto url = base_url(list);
+  if (std::find(step.argv.begin(), step.argv.end(), url) != step.argv.end()) return true;
+  if (auto wrong = driver_package::recognise_wrong_suse_url(url, work.facts->os)) return *wrong;
+  return Error(Errc::Exists, fmt::format("{} has another repository of the same name: {}",
+                                         work.host.outside(step.list), url))
+      .advise(fmt::format("sudo zypper removerepo {}", step.argv.back()));
+}
+
+Status run_package_step(SetupWork& work, const driver_package::PackageStep& step) {
+  work.progress(step.what);
+  if (!step.key_url.empty()) {
+    const auto placed = place_repository_key(work, step);
+    return placed.ok() ? Status() : explain_failure(work, step, placed.error());
+  }
+  if (step.kind == driver_package::PackageStepKind::Key) return import_rpm_keys(work, step);
+  if (!step.file.empty()) return write_package_file(work, step.file, step.content);
+  GANTRY_TRY(const bool there, has_repository(work, step));
+  if (there) return {};
+  const auto done = work.effects.run(package_command(step.argv));
+  return done.ok() ? Status() : explain_failure(work, step, done.error());
+}
+
 // The rest of an older version's removal.
 void add_older_removal(RemovalSteps& removal, const InstallRecord* before) {
   for (auto step : before == nullptr ? RemovalSteps{} : before->removal) {
@@ -102,7 +109,8 @@ void add_older_removal(RemovalSteps& removal, const InstallRecord* before) {
                other.packages.end();
       });
     const bool same = std::any_of(removal.begin(), removal.end(), [&](const RemovalStep& other) {
-      return !had_packages && other.argv == step.argv && other.file == step.file;
+      return !had_packages && other.argv == step.argv && other.file == step.file &&
+             other.key == step.key;
     });
     if (same || (had_packages && step.packages.empty())) continue;
     removal.push_back(std::move(step));
@@ -171,6 +179,7 @@ Status remove_packages(SetupWork& work, const RemovalStep& step, const PackageVe
 Status take_back(SetupWork& work, const RemovalStep& step, const PackageVersions& installed) {
   if (!step.list.empty() && !work.host.exists(step.list)) return {};
   if (!step.packages.empty()) return remove_packages(work, step, installed);
+  if (!step.key.empty()) return remove_rpm_key(work, step.key);
   if (!step.argv.empty()) {
     GANTRY_CHECK(work.effects.run(package_command(step.argv)));
     return {};
@@ -179,7 +188,33 @@ Status take_back(SetupWork& work, const RemovalStep& step, const PackageVersions
                               : work.effects.save(step.file, step.content, 0644);
 }
 
+// Of an upgrade that failed.
+Status remove_new_keys(SetupWork& work) {
+  const auto& known = work.before()->removal;
+  for (const auto& step : work.target().removal) {
+    if (step.key.empty() || std::find(known.begin(), known.end(), step) != known.end()) continue;
+    GANTRY_CHECK(remove_rpm_key(work, step.key));
+  }
+  return {};
+}
+
 }  // namespace
+
+bool is_own_package_file(const SetupWork& work, const std::string& path) {
+  const auto& created = work.target().created;
+  return std::find(created.begin(), created.end(), path) != created.end() ||
+         packages_of(work.before()).lists.contains(path);
+}
+
+// Before Gantry wrote lists and keys itself, the package tools did: those are not noted as created.
+Status write_package_file(SetupWork& work, const std::string& path, std::string_view content) {
+  if (packages_of(work.before()).lists.contains(path))
+    return work.effects.save(path, content, 0644);
+  auto made = create_file(work, path, content, 0644);
+  if (made.ok() || made.error().code() != Errc::Exists) return made;
+  return Error(made.error())
+      .advise(fmt::format("if nothing else needs it: sudo rm {}", work.host.outside(path)));
+}
 
 Status run_packages(SetupWork& work) {
   if (work.packages == nullptr || work.facts == nullptr)
@@ -191,8 +226,8 @@ Status run_packages(SetupWork& work) {
 
 // The first failure is told after all steps have been tried.
 Status undo_packages(SetupWork& work) {
-  if (work.before() != nullptr)
-    return {};  // the old version is replaced by the package tool itself
+  // The old version is replaced by the package tool itself.
+  if (work.before() != nullptr) return remove_new_keys(work);
   const bool nothing_done = work.journal.command == "install" && !work.journal.noted_packages;
   if (nothing_done || work.target().removal.empty()) return {};
   GANTRY_TRY(const auto installed, read_packages(work.effects, uses_apt(work.target().removal)));

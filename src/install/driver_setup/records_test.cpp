@@ -54,8 +54,11 @@ InstallRecord full_record() {
           .made_cdi = true,
           .removal = {{.argv = {"apt-get", "purge"}, .packages = {"nvidia-smi"}},
                       {.argv = {"rm", "-f", "/etc/y"}, .list = "/etc/y"},
-                      {.argv = {}, .file = "/etc/x"}},
-          .packages = {"nvidia-smi 535.183.01-1"}};
+                      {.argv = {}, .file = "/etc/x"},
+                      {.argv = {"rpm", "-e"}, .key = std::string(40, 'A')}},
+          .packages = {"nvidia-smi 535.183.01-1"},
+          .repository_keys = {std::string(40, 'A')},
+          .kernel_modules = {"drm", "video"}};
 }
 
 TEST(DriverRecord, ComesBackAsItWasWritten) {
@@ -98,6 +101,8 @@ TEST(DriverJournal, ComesBackAsItWasWritten) {
       .placed_version = true,
       .placed_modules = true,
       .unloaded = true,
+      .unloaded_modules = {{.name = "nvidia", .path = "/lib/modules/6.1.0/misc/nvidia.ko"},
+                           {.name = "nvidia_uvm", .path = ""}},
       .services = {"nvidia-dcgm.service"},
       .licence_files = {"/etc/nvidia/gridd.conf"}};
   EXPECT_EQ(*parse_install_journal(to_json(journal)), journal);

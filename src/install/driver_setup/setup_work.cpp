@@ -78,11 +78,15 @@ Status remove_created(SetupWork& work, const std::vector<std::string>& paths) {
   return {};
 }
 
+std::string aside_of(const std::string& path) {
+  return path + std::string(kAsideEnd);
+}
+
 Status move_aside(SetupWork& work, const std::string& path) {
   auto& moved = work.journal.target.moved_aside;
   const auto info = work.host.link_info(path);
   if (!info.ok() || info->kind == sys::FileKind::Symlink) return {};
-  const auto aside = path + std::string(kAsideEnd);
+  const auto aside = aside_of(path);
   if (work.host.link_info(aside).ok())
     return Error(Errc::Exists, fmt::format("{} exists", work.host.outside(aside)));
   if (!lists(moved, path)) {
@@ -94,7 +98,7 @@ Status move_aside(SetupWork& work, const std::string& path) {
 
 Status move_back(SetupWork& work, const std::vector<std::string>& paths) {
   for (const auto& path : paths) {
-    const auto aside = path + std::string(kAsideEnd);
+    const auto aside = aside_of(path);
     if (work.host.link_info(path).ok() || !work.host.link_info(aside).ok()) continue;
     GANTRY_CHECK(work.effects.rename(aside, path));
   }

@@ -6,6 +6,7 @@
 #include "install/driver_setup/install.hpp"
 #include "install/driver_setup/install_journal.hpp"
 #include "install/driver_setup/layout.hpp"
+#include "install/kernel_module/loaded_modules.hpp"
 
 #include <string>
 #include <string_view>
@@ -64,6 +65,7 @@ Status create_link(SetupWork& work, const std::string& path, const std::string& 
 Status remove_created(SetupWork& work, const std::vector<std::string>& paths);
 // Directories that the links in DIR take the place of, and Google's cache file; and back.
 Status move_aside(SetupWork& work, const std::string& path);
+std::string aside_of(const std::string& path);  // where it is meanwhile
 Status move_back(SetupWork& work, const std::vector<std::string>& paths);
 // Whether Google's installer filled the directory.
 bool is_googles(const sys::Host& host, const Layout& layout);
@@ -106,6 +108,19 @@ Status undo_start_services(SetupWork& work);
 
 Status unload_modules(SetupWork& work);
 Status undo_unload_modules(SetupWork& work);
+// Of a driver that Gantry did not install: which modules are loaded, and from where, for the
+// journal; and loads them again.
+void note_foreign_modules(SetupWork& work, const std::string& release);
+Status load_foreign_modules(SetupWork& work, const std::string& release);
+// A file, after the modules of the kernel itself that it needs.
+Status load_with_dependencies(SetupWork& work, const std::string& path, const std::string& options,
+                              const std::string& release);
+// Modules of the kernel itself that were not loaded before: noted in the journal, and unloaded
+// again if nothing uses them.
+std::string kernels_module_name(std::string_view path);
+Status note_kernels_own(SetupWork& work, const std::vector<std::string>& names);
+Status note_loaded_since(SetupWork& work, const std::vector<kernel_module::LoadedModule>& before);
+void unload_kernels_own(SetupWork& work, std::vector<std::string> names);
 Status set_firmware_path(SetupWork& work);
 Status undo_firmware_path(SetupWork& work);
 Status load_modules(SetupWork& work, const InstallRecord& record);

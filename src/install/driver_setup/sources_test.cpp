@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a driver comes from, and modules for other kernels.
+#include "install/driver_package/openpgp_key_for_test.hpp"
 #include "install/driver_setup/install.hpp"
 #include "install/driver_setup/machine_for_test.hpp"
 #include "install/kernel_module/loaded_modules.hpp"
@@ -222,14 +223,117 @@ TEST(DriverInstall, KnowsAfterAKillWhichPackagesWereThereBefore) {
   }
 }
 
+constexpr const char* kSuseKey =
+    "https://download.nvidia.com/suse/sle15sp1/repodata/repomd.xml.key";
+
 preflight::DriverRequest suse_request(SetupMachine& machine) {
   machine.add_packages("430.26");
   machine.adjust_facts = [](preflight::MachineFacts& facts) {
     facts.os = {.id = "sles", .version_id = "15.1", .id_like = {"suse"}};
     facts.build_release = "4.12.14-197.15-default";
   };
-  return {
-      .version = "430", .source = preflight::Source::Packages, .kernel = "4.12.14-197.15-default"};
+  machine.server[kSuseKey] = driver_package::kTestKey;
+  return {.version = "430",
+          .source = preflight::Source::Packages,
+          .repository_keys = {driver_package::kTestKeyFingerprint},
+          .kernel = "4.12.14-197.15-default"};
+}
+
+// dnf -y and zypper --gpg-auto-import-keys would take whatever key the server has.
+TEST(DriverInstall, RefusesARepositoryKeyThatTheRequestDoesNotName) {
+  SetupMachine machine;
+  auto request = suse_request(machine);
+  const auto before = machine.files();
+  request.repository_keys = {};
+  const auto unnamed = machine.install(request);
+  ASSERT_FALSE(unnamed.ok());
+  EXPECT_EQ(unnamed.error().code(), Errc::Denied);
+  EXPECT_THAT(unnamed.error().text(),
+              AllOf(HasSubstr(driver_package::kTestKeyFingerprint),
+                    HasSubstr("--version 430 --kernel 4.12.14-197.15-default --repository-key " +
+                              std::string(driver_package::kTestKeyFingerprint)),
+                    HasSubstr("--trust-repository-key"), HasSubstr("all is as it was before")));
+  const std::string other(40, 'A');
+  request.repository_keys = {other};
+  const auto wrong = machine.install(request);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_THAT(wrong.error().text(), HasSubstr(other + " was named"));
+  EXPECT_THAT(machine.script.log, Not(Contains(HasSubstr("--import"))));
+  EXPECT_THAT(machine.script.log, Not(Contains(HasSubstr("zypper"))));
+  EXPECT_EQ(machine.files(), before);
+  EXPECT_THAT(machine.rpm_keys, IsEmpty());
+}
+
+TEST(DriverInstall, TakesTheNamedKeyOutOfRpmsDatabaseAgain) {
+  SetupMachine machine;
+  machine.tree().file("root/vendor.asc", driver_package::kTestKey);
+  machine.rpm_keys["gpg-pubkey-01234567-6affc8c8"] = "another";
+  auto request = suse_request(machine);
+  for (const auto& names : {std::vector<std::string>{driver_package::kTestKeyFingerprint},
+                            std::vector<std::string>{"/root/vendor.asc"},
+                            {}}) {
+    request.repository_keys = names;
+    request.trust_repository_key = names.empty();
+    const auto before = machine.files();
+    machine.script = {};
+    expect_ok(machine.install(request));
+    EXPECT_THAT(machine.script.log, Contains("run zypper --non-interactive refresh nvidia"));
+    EXPECT_TRUE(machine.rpm_keys.contains("gpg-pubkey-88eb8069-6affc8c8"));
+    expect_ok(machine.remove());
+    EXPECT_EQ(machine.rpm_keys.size(), 1U);
+    EXPECT_EQ(machine.files(), before);
+  }
+}
+
+TEST(DriverInstall, LeavesAKeyInRpmsDatabaseThatWasThereBefore) {
+  SetupMachine machine;
+  auto request = suse_request(machine);
+  request.repository_keys = {};
+  machine.rpm_keys["gpg-pubkey-88eb8069-6affc8c8"] = driver_package::kTestKey;
+  expect_ok(machine.install(request));
+  EXPECT_THAT(machine.script.log, Not(Contains(HasSubstr("--import"))));
+  expect_ok(machine.remove());
+  EXPECT_TRUE(machine.rpm_keys.contains("gpg-pubkey-88eb8069-6affc8c8"));
+}
+
+TEST(DriverInstall, KnowsAfterAKillWhichKeyIsNewToRpm) {
+  for (int fault_at = 1; fault_at < 200; ++fault_at) {
+    SetupMachine machine;
+    const auto request = suse_request(machine);
+    machine.script.fault = Fault::KillAfter;
+    machine.script.fault_at = fault_at;
+    try {
+      expect_ok(machine.install(request));
+      break;  // it has fewer effects
+    } catch (const KilledForTest&) {
+    }
+    machine.script = {};
+    expect_ok(machine.install(request));
+    expect_ok(machine.remove());
+    EXPECT_THAT(machine.rpm_keys, IsEmpty()) << fault_at;
+  }
+}
+
+// Who can write the list could turn the signatures off.
+TEST(DriverInstall, WritesTheListOfYumItselfAndTakesOnlyTheKeyFromTheServers) {
+  SetupMachine machine;
+  machine.add_packages("580.159.04");
+  machine.adjust_facts = [](preflight::MachineFacts& facts) {
+    facts.os = {.id = "fedora", .version_id = "42"};
+  };
+  const std::string base =
+      "https://developer.download.nvidia.com/compute/cuda/repos/fedora42/x86_64";
+  machine.server[base + "/cuda-fedora42.repo"] =
+      fmt::format("[cuda]\nbaseurl=https://example.org\ngpgcheck=0\ngpgkey={}/K.pub\n", base);
+  machine.server[base + "/K.pub"] = driver_package::kTestKey;
+  const preflight::DriverRequest request{.version = "580",
+                                         .source = preflight::Source::Packages,
+                                         .repository_keys = {driver_package::kTestKeyFingerprint}};
+  expect_ok(machine.install(request));
+  const auto list = machine.host().read("/etc/yum.repos.d/cuda-fedora42.repo").value_or("");
+  EXPECT_THAT(list, AllOf(HasSubstr("baseurl=" + base + "\n"), HasSubstr("gpgcheck=1\n"),
+                          HasSubstr("gpgkey=file:///etc/pki/rpm-gpg/gantry-nvidia.asc\n")));
+  EXPECT_EQ(machine.rpm_keys.size(), 1U);
 }
 
 TEST(DriverInstall, NamesTheWrongRepositoryOfSuseThatIsThere) {

@@ -78,6 +78,9 @@ std::vector<std::string> files_of(const DriverRequest& request) {
                            request.sign_certificate, request.gridd_conf, request.client_token}) {
     if (path.starts_with('/')) files.push_back(path);  // a key may also be a PKCS#11 URI
   }
+  for (const auto& key : request.repository_keys) {
+    if (key.starts_with('/')) files.push_back(key);  // else it is a fingerprint
+  }
   return files;
 }
 

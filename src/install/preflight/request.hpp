@@ -38,6 +38,10 @@ struct DriverRequest {
   std::string sha256;  // of the archive
   bool trust_download_without_digest = false;
 
+  // Packages: keys that may sign a vendor's repository, as fingerprints or as files on the machine.
+  std::vector<std::string> repository_keys;
+  bool trust_repository_key = false;  // the one that the repository serves, unchecked
+
   std::string directory = std::string(kDefaultDirectory);
   std::string kernel;  // the release to build for; "": the running one
 
