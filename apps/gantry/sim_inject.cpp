@@ -5,6 +5,7 @@
 #include "gantry/sim_commands.hpp"
 #include "gantry/table.hpp"
 #include "sim/machine/inject.hpp"
+#include "sim/machine/mig.hpp"
 #include "sim/machine/state_file.hpp"
 
 #include <CLI/CLI.hpp>
@@ -59,13 +60,28 @@ Result<std::string> inject_xid(const std::string& root, std::uint32_t gpu, std::
   return fmt::format("GPU {}: Xid {}; {}", gpu, xid, condition_of(root, gpu));
 }
 
+std::string delay_word(std::uint32_t delay_ms) {
+  if (delay_ms == GANTRY_SIM_HANG) return "hangs until the fault is cleared";
+  return fmt::format("waits {} ms", delay_ms);
+}
+
+std::string_view action_word(std::uint32_t action) {
+  switch (action) {
+    case GANTRY_SIM_FAULT_LOSE: return "the GPU falls off the bus";
+    case GANTRY_SIM_FAULT_DESTROY: return "somebody else destroys the GPU's MIG instances";
+    default: return "";
+  }
+}
+
 std::string fault_line(const sim::Fault& fault) {
-  auto text = fmt::format("{}:", fault.function);
-  if (fault.delay_ms != 0) text += fmt::format(" waits {} ms", fault.delay_ms);
-  if (fault.delay_ms != 0 && fault.result != 0) text += " and";
-  if (fault.result != 0) text += fmt::format(" returns {}", fault.result);
-  if (fault.delay_ms == 0 && fault.result == 0) text += " returns its normal answer";
+  std::vector<std::string> parts;
+  if (fault.delay_ms != 0) parts.push_back(delay_word(fault.delay_ms));
+  if (fault.action != GANTRY_SIM_FAULT_ONLY) parts.emplace_back(action_word(fault.action));
+  if (fault.result != 0) parts.push_back(fmt::format("returns {}", fault.result));
+  if (parts.empty()) parts.emplace_back("returns its normal answer");
+  auto text = fmt::format("{}: {}", fault.function, fmt::join(parts, " and "));
   if (fault.every > 1) text += fmt::format(", once in {} calls", fault.every);
+  if (fault.call != 0) text += fmt::format(", in call {} from now", fault.call);
   return text;
 }
 
@@ -174,8 +190,52 @@ void add_gpu_faults(InjectCommands& commands, const Options& options) {
   mig->add_flag("--off", options->off, "Switch MIG off")->excludes(layout);
 }
 
+void add_fault(InjectCommands& commands, const Options& options) {
+  auto* fault = commands.add("fault", "An NVML or CUDA function misbehaves", options,
+                             [](const auto& root, const auto& o) {
+                               return said(sim::inject_fault(root, o.fault), fault_line(o.fault));
+                             });
+  fault
+      ->add_option("function", options->fault.function,
+                   "Its name, mig for all that change MIG, or * for all")
+      ->required()
+      ->type_name("FUNCTION");
+  fault
+      ->add_option("--result", options->fault.result,
+                   "The error code to return (0: its normal answer)")
+      ->type_name("N");
+  auto* delay = fault->add_option("--delay-ms", options->fault.delay_ms,
+                                  "How long it waits before it returns");
+  delay->type_name("N");
+  fault
+      ->add_flag_callback(
+          "--hang", [options] { options->fault.delay_ms = GANTRY_SIM_HANG; },
+          "It does not return until the fault is cleared")
+      ->excludes(delay);
+  auto* every = fault->add_option("--every", options->fault.every, "Only every Nth call");
+  every->type_name("N");
+  fault
+      ->add_option("--call", options->fault.call,
+                   "Only the Nth call from now; calls that change MIG are counted over all "
+                   "processes, others in each process")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->type_name("N")
+      ->excludes(every);
+  fault
+      ->add_option_function<std::string>(
+          "--then",
+          [options](const std::string& word) {
+            options->fault.action = parse_choice<gantry_sim_fault_action>(
+                "--then", word,
+                {{"lose", GANTRY_SIM_FAULT_LOSE}, {"destroy", GANTRY_SIM_FAULT_DESTROY}});
+          },
+          "With a function that changes MIG, and before it answers: lose (its GPU falls off the "
+          "bus) or destroy (somebody else destroys the MIG instances of its GPU)")
+      ->type_name("WHAT");
+}
+
 void add_machine_faults(InjectCommands& commands, const Options& options) {
-  commands.add("unload", "The kernel module is unloaded", options,
+  commands.add("unload", "The kernel module is unloaded, and with it all MIG instances", options,
                [](const auto& root, const auto&) {
                  return said(sim::inject_unload(root), "The kernel module is not loaded");
                });
@@ -183,21 +243,11 @@ void add_machine_faults(InjectCommands& commands, const Options& options) {
                [](const auto& root, const auto&) {
                  return said(sim::inject_load(root), "The kernel module is loaded");
                });
-  auto* fault = commands.add("fault", "An NVML or CUDA function misbehaves", options,
-                             [](const auto& root, const auto& o) {
-                               return said(sim::inject_fault(root, o.fault), fault_line(o.fault));
-                             });
-  fault->add_option("function", options->fault.function, "Its name, or * for all")
-      ->required()
-      ->type_name("FUNCTION");
-  fault
-      ->add_option("--result", options->fault.result,
-                   "The error code to return (0: its normal answer)")
-      ->type_name("N");
-  fault->add_option("--delay-ms", options->fault.delay_ms, "How long it waits before it returns")
-      ->type_name("N");
-  fault->add_option("--every", options->fault.every, "Only every Nth call")->type_name("N");
-
+  commands.add("reboot", "The machine restarts: no MIG instances, MIG mode only on Ampere", options,
+               [](const auto& root, const auto&) {
+                 return said(sim::inject_reboot(root), "The machine has restarted");
+               });
+  add_fault(commands, options);
   auto* clear = commands.add(
       "clear", "Undo injections: back to the state after create", options,
       [](const auto& root, const auto& o) {
@@ -231,13 +281,41 @@ std::string temperature_word(std::int32_t value) {
 }
 
 std::string instances_word(const gantry_sim_gpu& gpu, const gantry_sim_gpu_state& state) {
-  if (state.mig_current == 0) return gpu.mig_capable != 0 ? "off" : "-";
+  if (gpu.mig_capable == 0) return "-";
+  if (state.mig_current == 0) return state.mig_pending != 0 ? "off, on after a reset" : "off";
   std::string text;
   for (const auto& instance : state.mig) {
     if (instance.used == 0 || instance.profile >= GANTRY_SIM_MAX_MIG_PROFILES) continue;
     text += fmt::format("{}{}", text.empty() ? "" : " ", gpu.mig_profile[instance.profile].name);
   }
-  return text.empty() ? "on, empty" : text;
+  if (text.empty()) text = "on, empty";
+  return state.mig_pending == 0 ? text + ", off after a reset" : text;
+}
+
+void write_layout(json::Writer& out, const gantry_sim_gpu& gpu, const gantry_sim_gpu_state& now) {
+  std::vector<gantry_sim_mig_instance> used;
+  std::copy_if(std::begin(now.mig), std::end(now.mig), std::back_inserter(used),
+               [](const auto& instance) {
+                 return instance.used != 0 && instance.profile < GANTRY_SIM_MAX_MIG_PROFILES;
+               });
+  std::sort(used.begin(), used.end(),
+            [](const auto& a, const auto& b) { return a.gi_id < b.gi_id; });
+  out.rows("mig_layout", used, [&](const gantry_sim_mig_instance& instance) {
+    const std::span computes(
+        instance.ci, std::min<std::size_t>(instance.ci_count, GANTRY_SIM_MAX_MIG_INSTANCES));
+    out.object([&] {
+      out.member("id", instance.gi_id);
+      out.member("profile", gpu.mig_profile[instance.profile].name);
+      out.member("start", instance.placement);
+      out.rows("compute_instances", computes, [&](const auto& compute) {
+        out.object([&] {
+          out.member("id", compute.ci_id);
+          out.member("start", compute.start);
+          out.member("slices", compute.slices);
+        });
+      });
+    });
+  });
 }
 
 void write_gpu(json::Writer& out, std::ptrdiff_t index, const gantry_sim_gpu& gpu,
@@ -253,7 +331,36 @@ void write_gpu(json::Writer& out, std::ptrdiff_t index, const gantry_sim_gpu& gp
     out.member("ecc_uncorrected", now.ecc_uncorrected_volatile);
     out.member("recovery_action", now.recovery_action);
     out.member("mig", now.mig_current != 0);
+    out.member("mig_pending", now.mig_pending != 0);
     out.member("mig_instances", now.mig_count);
+    write_layout(out, gpu, now);
+  });
+}
+
+// The calls that changed MIG or tried to: how many, and the latest ones.
+void write_mig_calls(json::Writer& out, const gantry_sim_state& state) {
+  const std::span counts(state.mig_calls);
+  out.rows("mig_calls", counts, [&](const std::uint64_t& calls) {
+    const auto number = static_cast<std::uint32_t>(&calls - state.mig_calls);
+    out.object([&] {
+      out.member("function", sim::mig_function_name(number));
+      out.member("calls", calls);
+      out.member("successes", state.mig_successes[number]);
+    });
+  });
+  const auto newest = state.mig_call_sequence;
+  std::vector<gantry_sim_mig_call> latest;
+  for (auto age = std::min<std::uint64_t>(newest, GANTRY_SIM_MIG_CALLS); age > 0; --age)
+    latest.push_back(state.mig_call[(newest - age + 1) % GANTRY_SIM_MIG_CALLS]);
+  out.rows("latest_mig_calls", latest, [&](const gantry_sim_mig_call& call) {
+    out.object([&] {
+      out.member("function", sim::mig_function_name(call.function));
+      out.member("gpu", call.gpu);
+      out.member("gpu_instance", call.gi_id);
+      out.member("compute_instance", call.ci_id);
+      out.member("value", call.value);
+      out.member("result", call.result);
+    });
   });
 }
 
@@ -277,8 +384,10 @@ std::string state_json(const sim::StateFile& file, const gantry_sim_state& state
         out.member("result", fault.result);
         out.member("delay_ms", fault.delay_ms);
         out.member("every", fault.every);
+        out.member("call", fault.call);
       });
     });
+    write_mig_calls(out, state);
   });
   return out.text() + "\n";
 }
@@ -310,8 +419,11 @@ Result<int> show_state(Context& context) {
   fmt::print(context.out, "{}", table.text(context.columns));
   for (std::uint32_t i = 0; i < state.fault_count && i < GANTRY_SIM_MAX_FAULTS; ++i) {
     const auto& fault = state.fault[i];
-    fmt::print(context.out, "{}{} returns {} after {} ms, every {}\n", i == 0 ? "\n" : "",
-               fault.function, fault.result, fault.delay_ms, fault.every);
+    const auto delay = fault.delay_ms == GANTRY_SIM_HANG
+                           ? std::string("hangs")
+                           : fmt::format("after {} ms", fault.delay_ms);
+    fmt::print(context.out, "{}{} returns {} {}, every {}\n", i == 0 ? "\n" : "", fault.function,
+               fault.result, delay, fault.every);
   }
   return kOk;
 }
@@ -322,11 +434,13 @@ void add_sim_inject(CLI::App& sim, Context& context, Action& chosen) {
   auto* inject = sim.add_subcommand("inject", "Inject a fault, or clear it");
   inject->require_subcommand(1);
   add_root(*inject, context);
-  add_examples(*inject,
-               "  gantry sim inject --root /tmp/machine xid 79 --gpu 3    # falls off the bus\n"
-               "  gantry sim inject --root /tmp/machine mig --gpu 0 3g.71gb 2g.35gb\n"
-               "  gantry sim inject --root /tmp/machine fault nvmlInit_v2 --delay-ms 5000\n"
-               "  gantry sim inject --root /tmp/machine clear\n");
+  add_examples(
+      *inject,
+      "  gantry sim inject --root /tmp/machine xid 79 --gpu 3    # falls off the bus\n"
+      "  gantry sim inject --root /tmp/machine mig --gpu 0 3g.71gb 2g.35gb\n"
+      "  gantry sim inject --root /tmp/machine fault nvmlInit_v2 --delay-ms 5000\n"
+      "  gantry sim inject --root /tmp/machine fault mig --call 3 --result 19    # in use\n"
+      "  gantry sim inject --root /tmp/machine clear\n");
   InjectCommands commands(*inject, chosen);
   const auto options = std::make_shared<InjectOptions>();
   add_gpu_faults(commands, options);

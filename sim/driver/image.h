@@ -25,7 +25,7 @@
 
 #include <stdint.h>
 
-#define GANTRY_SIM_ABI 2u
+#define GANTRY_SIM_ABI 3u
 #define GANTRY_SIM_MAGIC "GantrySimImage1" /* 16 bytes with the NUL */
 #define GANTRY_SIM_FOOTER_MAGIC 0x4d4953595254474eull
 
@@ -137,7 +137,8 @@ struct gantry_sim_mig_instance { /* a GPU instance and its compute instances */
   uint32_t ci_count;
   struct {
     uint32_t ci_id;
-    uint32_t slices;    /* of the instance's compute slices */
+    uint32_t start;     /* the first of the instance's compute slices */
+    uint32_t slices;    /* how many of them */
     char uuid[96];      /* "MIG-..." */
     uint32_t mig_index; /* nvmlDeviceGetMigDeviceHandleByIndex */
   } ci[GANTRY_SIM_MAX_MIG_INSTANCES];
@@ -176,12 +177,46 @@ struct gantry_sim_event {
   int32_t gi_id, ci_id; /* -1: whole GPU */
 };
 
-/* An NVML or CUDA entry point that misbehaves: function name, or "*" for all. */
+/* The NVML functions that change MIG. Their calls are counted over all processes of the machine. */
+enum gantry_sim_mig_function {
+  GANTRY_SIM_MIG_SET_MODE,
+  GANTRY_SIM_MIG_CREATE,
+  GANTRY_SIM_MIG_CREATE_PLACED,
+  GANTRY_SIM_MIG_DESTROY,
+  GANTRY_SIM_MIG_CREATE_COMPUTE,
+  GANTRY_SIM_MIG_CREATE_COMPUTE_PLACED,
+  GANTRY_SIM_MIG_DESTROY_COMPUTE,
+  GANTRY_SIM_MIG_FUNCTIONS
+};
+#define GANTRY_SIM_MIG_CALLS 64 /* how many of them are remembered */
+
+struct gantry_sim_mig_call {
+  uint64_t sequence; /* 1, 2, 3...; 0 = empty */
+  uint32_t function; /* gantry_sim_mig_function */
+  uint32_t gpu;
+  int32_t gi_id, ci_id; /* -1: none */
+  int32_t result;       /* nvmlReturn_t */
+  int32_t value;        /* the wanted mode, or the profile of a new instance; -1: none */
+};
+
+/* What else a fault does to the GPU of the call, before the call is answered. */
+enum gantry_sim_fault_action {
+  GANTRY_SIM_FAULT_ONLY,    /* nothing */
+  GANTRY_SIM_FAULT_LOSE,    /* it falls off the bus */
+  GANTRY_SIM_FAULT_DESTROY, /* somebody else destroys its MIG instances */
+};
+#define GANTRY_SIM_HANG UINT32_MAX /* a delay until the fault is cleared */
+
+/* An NVML or CUDA entry point that misbehaves: function name, "mig" for all that change MIG, or "*"
+ * for all. */
 struct gantry_sim_fault {
   char function[64];
   int32_t result;    /* returned instead of the answer; 0 = answer normally */
-  uint32_t delay_ms; /* before answering */
+  uint32_t delay_ms; /* before answering; GANTRY_SIM_HANG */
   uint32_t every;    /* 0, 1: each call; N: every Nth call: "changes its mind" */
+  uint32_t action;   /* gantry_sim_fault_action */
+  uint64_t
+      call; /* 0: each; N: call N alone, of the process or, if it changes MIG, of the machine */
 };
 
 struct gantry_sim_state {
@@ -191,6 +226,10 @@ struct gantry_sim_state {
   struct gantry_sim_event event[GANTRY_SIM_MAX_EVENTS]; /* ring, slot = sequence % MAX */
   uint32_t fault_count;
   struct gantry_sim_fault fault[GANTRY_SIM_MAX_FAULTS];
+  uint64_t mig_calls[GANTRY_SIM_MIG_FUNCTIONS];              /* since create */
+  uint64_t mig_successes[GANTRY_SIM_MIG_FUNCTIONS];          /* those that changed something */
+  uint64_t mig_call_sequence;                                /* newest entry of: */
+  struct gantry_sim_mig_call mig_call[GANTRY_SIM_MIG_CALLS]; /* ring, slot = sequence % CALLS */
   struct gantry_sim_gpu_state gpu[GANTRY_SIM_MAX_GPUS];
 };
 

@@ -29,7 +29,7 @@ struct LibraryState {
   const struct gantry_sim_image* cards = nullptr;  // of a package: `image` is made from them
   char file[PATH_MAX] = {};
   char root[PATH_MAX] = {};
-  uint32_t fault_calls[GANTRY_SIM_MAX_FAULTS] = {};
+  uint64_t fault_calls[GANTRY_SIM_MAX_FAULTS] = {};
   bool on_overlay = false;
   struct stat mapped = {};  // of the file when it was mapped; only on an overlay
 };
@@ -241,6 +241,53 @@ void read_state(const gantry_sim_state& state, const void* from, void* to, size_
   }
 }
 
+namespace {
+
+bool read_fault(const gantry_sim_state& state, uint32_t index, struct gantry_sim_fault& out) {
+  if (index >= __atomic_load_n(&state.fault_count, __ATOMIC_RELAXED)) return false;
+  read_state(state, &state.fault[index], &out, sizeof out);
+  out.function[sizeof out.function - 1] = '\0';
+  return true;
+}
+
+// A call that hangs goes on when its fault is cleared or replaced.
+void wait_out(const gantry_sim_state& state, uint32_t index, const struct gantry_sim_fault& fault) {
+  if (fault.delay_ms != GANTRY_SIM_HANG) return sleep_us(uint64_t{fault.delay_ms} * 1000);
+  struct gantry_sim_fault now = fault;
+  while (now.delay_ms == GANTRY_SIM_HANG && strcmp(now.function, fault.function) == 0) {
+    sleep_us(5000);
+    if (library.on_overlay) follow_copy();
+    if (!read_fault(state, index, now)) return;
+  }
+}
+
+// Which call of the function this is for the fault; 0: the fault is about another function.
+uint64_t call_number(const struct gantry_sim_fault& fault, uint32_t index, const FaultCall& call) {
+  const bool named = strcmp(fault.function, call.function) == 0;
+  if (call.all_mig_calls != nullptr && strcmp(fault.function, kAllMigFunctions) == 0)
+    return *call.all_mig_calls;
+  if (named && call.calls != nullptr) return *call.calls;
+  if (!named && strcmp(fault.function, "*") != 0) return 0;
+  return __atomic_add_fetch(&library.fault_calls[index], 1, __ATOMIC_RELAXED);
+}
+
+}  // namespace
+
+int run_faults(const FaultCall& call, uint32_t* action) {
+  const auto* image = gantry_sim_image();
+  if (image == nullptr) return 0;
+  struct gantry_sim_fault fault = {};
+  for (uint32_t i = 0; i < GANTRY_SIM_MAX_FAULTS && read_fault(image->state, i, fault); ++i) {
+    const uint64_t number = call_number(fault, i, call);
+    if (number == 0 || (fault.call != 0 && number != fault.call)) continue;
+    if (fault.every > 1 && number % fault.every != 0) continue;
+    if (fault.delay_ms > 0) wait_out(image->state, i, fault);
+    if (action != nullptr && fault.action != GANTRY_SIM_FAULT_ONLY) *action = fault.action;
+    if (fault.result != 0) return fault.result;
+  }
+  return 0;
+}
+
 }  // namespace gantry::sim
 
 using gantry::sim::library;
@@ -285,22 +332,7 @@ void gantry_sim_read_gpu_state(uint32_t gpu, struct gantry_sim_gpu_state* out) {
 }
 
 int gantry_sim_fault(const char* function) {
-  const auto* image = gantry_sim_image();
-  if (image == nullptr) return 0;
-  uint32_t count = __atomic_load_n(&image->state.fault_count, __ATOMIC_RELAXED);
-  if (count == 0) return 0;
-  if (count > GANTRY_SIM_MAX_FAULTS) count = GANTRY_SIM_MAX_FAULTS;
-  for (uint32_t i = 0; i < count; ++i) {
-    struct gantry_sim_fault fault = {};
-    gantry::sim::read_state(image->state, &image->state.fault[i], &fault, sizeof fault);
-    fault.function[sizeof fault.function - 1] = '\0';
-    if (strcmp(fault.function, "*") != 0 && strcmp(fault.function, function) != 0) continue;
-    const uint32_t call = __atomic_add_fetch(&library.fault_calls[i], 1, __ATOMIC_RELAXED);
-    if (fault.every > 1 && call % fault.every != 0) continue;
-    if (fault.delay_ms > 0) gantry::sim::sleep_us(uint64_t{fault.delay_ms} * 1000);
-    if (fault.result != 0) return fault.result;
-  }
-  return 0;
+  return gantry::sim::run_faults({function, nullptr, nullptr}, nullptr);
 }
 
 const char* gantry_sim_field(int32_t gpu, const char* name) {

@@ -62,6 +62,18 @@ int gpu_error(uint32_t gpu);
 // Reads a whole small file; NUL-terminated. -1 if it cannot be opened.
 ssize_t read_small_file(const char* path, char* buffer, size_t capacity);
 
+// One call of an entry point, for the faults about it.
+struct FaultCall {
+  const char* function;
+  const uint64_t* calls;          // which call of the function on the machine; nullptr: count here
+  const uint64_t* all_mig_calls;  // which call that changes MIG; nullptr: the function does not
+};
+inline constexpr const char* kAllMigFunctions = "mig";
+
+// Injected misbehaviour: sleeps, returns the result (0 = carry on), and sets `action` to what else
+// the fault does (gantry_sim_fault_action).
+int run_faults(const FaultCall& call, uint32_t* action);
+
 void sleep_us(uint64_t microseconds);
 uint64_t now_us();  // CLOCK_MONOTONIC
 

@@ -47,6 +47,13 @@ nvmlDevice_t gpu_handle(uint32_t gpu) {
   return &device_tables.gpu[gpu];
 }
 
+uint32_t gpu_of(nvmlDevice_t device) {
+  size_t index = 0;
+  return find_position(device, device_tables.gpu, GANTRY_SIM_MAX_GPUS, index)
+             ? static_cast<uint32_t>(index)
+             : GANTRY_SIM_MAX_GPUS;
+}
+
 nvmlDevice_t mig_handle(uint32_t gpu, uint32_t gi_id, uint32_t ci_id) {
   if (gi_id >= GANTRY_SIM_GI_IDS || ci_id >= GANTRY_SIM_CI_IDS) return nullptr;
   return &device_tables.mig[gpu][gi_id][ci_id];

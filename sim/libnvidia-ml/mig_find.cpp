@@ -47,6 +47,21 @@ const gantry_sim_mig_instance* find_instance(const gantry_sim_gpu_state& state, 
   return nullptr;
 }
 
+gantry_sim_mig_instance* find_instance(gantry_sim_gpu_state& state, uint32_t gi_id) {
+  const gantry_sim_gpu_state& same = state;
+  return const_cast<gantry_sim_mig_instance*>(find_instance(same, gi_id));
+}
+
+void number_mig_devices(gantry_sim_gpu_state& state) {
+  uint32_t index = 0;
+  for (uint32_t gi = 0; gi < GANTRY_SIM_GI_IDS; ++gi) {
+    for (auto& instance : state.mig) {
+      if (instance.used == 0 || instance.gi_id != gi) continue;
+      for (uint32_t i = 0; i < instance.ci_count; ++i) instance.ci[i].mig_index = index++;
+    }
+  }
+}
+
 const gantry_sim_mig_profile* profile_of(const gantry_sim_gpu& card,
                                          const gantry_sim_mig_instance& instance) {
   return instance.profile < card.mig_profile_count ? &card.mig_profile[instance.profile] : nullptr;
@@ -149,29 +164,41 @@ nvmlComputeInstance_t compute_handle(uint32_t gpu, uint32_t gi_id, uint32_t ci_i
   return &instance_tables.compute[gpu][gi_id][ci_id];
 }
 
-nvmlReturn_t resolve_instance(nvmlGpuInstance_t handle, InstanceTarget& out) {
+bool place_of(nvmlGpuInstance_t handle, InstanceTarget& out) {
   size_t at = 0;
   if (!find_position(handle, &instance_tables.instance[0][0],
                      size_t{GANTRY_SIM_MAX_GPUS} * GANTRY_SIM_GI_IDS, at)) {
-    return NVML_ERROR_INVALID_ARGUMENT;
+    return false;
   }
   out.gi_id = static_cast<uint32_t>(at % GANTRY_SIM_GI_IDS);
-  const auto checked = check_gpu(static_cast<uint32_t>(at / GANTRY_SIM_GI_IDS), out);
+  out.gpu = static_cast<uint32_t>(at / GANTRY_SIM_GI_IDS);
+  return true;
+}
+
+bool place_of(nvmlComputeInstance_t handle, InstanceTarget& out) {
+  constexpr size_t kPerGpu = size_t{GANTRY_SIM_GI_IDS} * GANTRY_SIM_CI_IDS;
+  size_t at = 0;
+  if (!find_position(handle, &instance_tables.compute[0][0][0], GANTRY_SIM_MAX_GPUS * kPerGpu,
+                     at)) {
+    return false;
+  }
+  out.gi_id = static_cast<uint32_t>(at % kPerGpu / GANTRY_SIM_CI_IDS);
+  out.ci_id = static_cast<uint32_t>(at % GANTRY_SIM_CI_IDS);
+  out.gpu = static_cast<uint32_t>(at / kPerGpu);
+  return true;
+}
+
+nvmlReturn_t resolve_instance(nvmlGpuInstance_t handle, InstanceTarget& out) {
+  if (!place_of(handle, out)) return NVML_ERROR_INVALID_ARGUMENT;
+  const auto checked = check_gpu(out.gpu, out);
   if (checked != NVML_SUCCESS) return checked;
   const auto now = gpu_now(out.gpu);
   return find_instance(now, out.gi_id) == nullptr ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;
 }
 
 nvmlReturn_t resolve_compute(nvmlComputeInstance_t handle, InstanceTarget& out) {
-  constexpr size_t kPerGpu = size_t{GANTRY_SIM_GI_IDS} * GANTRY_SIM_CI_IDS;
-  size_t at = 0;
-  if (!find_position(handle, &instance_tables.compute[0][0][0], GANTRY_SIM_MAX_GPUS * kPerGpu,
-                     at)) {
-    return NVML_ERROR_INVALID_ARGUMENT;
-  }
-  out.gi_id = static_cast<uint32_t>(at % kPerGpu / GANTRY_SIM_CI_IDS);
-  out.ci_id = static_cast<uint32_t>(at % GANTRY_SIM_CI_IDS);
-  const auto checked = check_gpu(static_cast<uint32_t>(at / kPerGpu), out);
+  if (!place_of(handle, out)) return NVML_ERROR_INVALID_ARGUMENT;
+  const auto checked = check_gpu(out.gpu, out);
   if (checked != NVML_SUCCESS) return checked;
   Target target{out.gpu, out.card, true, out.gi_id, out.ci_id};
   MigDevice device{};

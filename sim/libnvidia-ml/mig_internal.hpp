@@ -40,6 +40,9 @@ const gantry_sim_mig_profile* profile_by_number(const gantry_sim_gpu& card, uint
 
 // The instance with this id, or nullptr.
 const gantry_sim_mig_instance* find_instance(const gantry_sim_gpu_state& state, uint32_t gi_id);
+gantry_sim_mig_instance* find_instance(gantry_sim_gpu_state& state, uint32_t gi_id);
+// Gives each compute instance its place in nvmlDeviceGetMigDeviceHandleByIndex.
+void number_mig_devices(gantry_sim_gpu_state& state);
 
 // NVML_COMPUTE_INSTANCE_PROFILE_* and at the same time the id nvidia-smi shows, for a number of
 // slices. NVML_COMPUTE_INSTANCE_PROFILE_COUNT when there is none.
@@ -55,6 +58,9 @@ struct InstanceTarget {
 };
 nvmlGpuInstance_t instance_handle(uint32_t gpu, uint32_t gi_id);
 nvmlComputeInstance_t compute_handle(uint32_t gpu, uint32_t gi_id, uint32_t ci_id);
+// Handle to numbers alone; false for a handle of nothing.
+bool place_of(nvmlGpuInstance_t handle, InstanceTarget& out);
+bool place_of(nvmlComputeInstance_t handle, InstanceTarget& out);
 // Handle to ids; NOT_FOUND when the instance is gone.
 nvmlReturn_t resolve_instance(nvmlGpuInstance_t handle, InstanceTarget& out);
 nvmlReturn_t resolve_compute(nvmlComputeInstance_t handle, InstanceTarget& out);

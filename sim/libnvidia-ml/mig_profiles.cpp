@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles a card offers, where instances of them may begin, and how many more fit.
+// Profiles a card offers, and where instances of them may begin.
 
 #include "sim/libnvidia-ml/mig_placement_internal.hpp"
 
@@ -31,50 +31,6 @@ uint32_t compute_profile_slices(uint32_t number) {
 bool compute_profile_fits(uint32_t instance_slices, uint32_t slices) {
   if (slices == 0 || slices > instance_slices) return false;
   return !(instance_slices == 4 && slices == 3);  // 4g has 1c, 2c and itself
-}
-
-uint8_t taken_slices(const gantry_sim_gpu& card, const gantry_sim_gpu_state& state) {
-  uint32_t taken = 0;
-  for (const auto& instance : state.mig) {
-    const auto* profile = instance.used == 0 ? nullptr : profile_of(card, instance);
-    if (profile != nullptr) taken |= slice_mask(instance.placement, profile->memory_slices);
-  }
-  return static_cast<uint8_t>(taken);
-}
-
-uint32_t remaining_instances(const gantry_sim_gpu& card, const gantry_sim_gpu_state& state,
-                             const gantry_sim_mig_profile& profile) {
-  uint32_t used = 0;
-  uint32_t compute_slices = 0;
-  uint32_t most_slices = 0;
-  for (uint32_t i = 0; i < card.mig_profile_count; ++i) {
-    if (card.mig_profile[i].slices > most_slices) most_slices = card.mig_profile[i].slices;
-  }
-  for (const auto& instance : state.mig) {
-    const auto* other = instance.used == 0 ? nullptr : profile_of(card, instance);
-    if (other == nullptr) continue;
-    compute_slices += other->slices;
-    if (other == &profile) ++used;
-  }
-  uint32_t taken = taken_slices(card, state);
-  uint32_t more = 0;
-  while (used + more < profile.instances && compute_slices + profile.slices <= most_slices) {
-    uint32_t start = 0;
-    if (!free_placement(profile, static_cast<uint8_t>(taken), start)) break;
-    taken |= slice_mask(start, profile.memory_slices);
-    compute_slices += profile.slices;
-    ++more;
-  }
-  return more;
-}
-
-bool free_placement(const gantry_sim_mig_profile& profile, uint8_t taken, uint32_t& start) {
-  for (uint32_t i = 0; i < profile.placement_count; ++i) {
-    if ((slice_mask(profile.placement_start[i], profile.memory_slices) & taken) != 0) continue;
-    start = profile.placement_start[i];
-    return true;
-  }
-  return false;
 }
 
 }  // namespace gantry::sim::nvml
@@ -172,16 +128,6 @@ void compute_name(const ComputeProfile& from, char* out, size_t size) {
   char profile[40];
   print_compute_profile(*from.instance, from.slices, profile, sizeof profile);
   snprintf(out, size, "MIG %s", profile);
-}
-
-uint32_t free_compute_slices(const InstanceTarget& target, const gantry_sim_mig_profile& profile) {
-  const auto now = gpu_now(target.gpu);
-  const auto* instance = find_instance(now, target.gi_id);
-  uint32_t used = 0;
-  for (uint32_t i = 0; instance != nullptr && i < instance->ci_count; ++i) {
-    used += instance->ci[i].slices;
-  }
-  return used < profile.slices ? profile.slices - used : 0;
 }
 
 }  // namespace
@@ -296,7 +242,10 @@ GANTRY_EXPORT nvmlReturn_t nvmlGpuInstanceGetComputeInstanceRemainingCapacity(
       result != NVML_SUCCESS) {
     return result;
   }
-  *count = free_compute_slices(target, *found.instance) / found.slices;
+  const auto now = gpu_now(target.gpu);
+  const auto* filled = find_instance(now, target.gi_id);
+  if (filled == nullptr) return NVML_ERROR_NOT_FOUND;
+  *count = remaining_computes(*filled, found.instance->slices, found.slices);
   return NVML_SUCCESS;
 }
 
@@ -311,10 +260,11 @@ GANTRY_EXPORT nvmlReturn_t nvmlGpuInstanceGetComputeInstancePossiblePlacements(
       result != NVML_SUCCESS) {
     return result;
   }
-  const uint32_t possible = found.instance->slices / found.slices;
+  const uint32_t step = compute_alignment(found.slices);
+  const uint32_t possible = (found.instance->slices - found.slices) / step + 1;
   if (placements != nullptr) {
     if (*count < possible) return NVML_ERROR_INSUFFICIENT_SIZE;
-    for (uint32_t i = 0; i < possible; ++i) placements[i] = {i * found.slices, found.slices};
+    for (uint32_t i = 0; i < possible; ++i) placements[i] = {i * step, found.slices};
   }
   *count = possible;
   return NVML_SUCCESS;

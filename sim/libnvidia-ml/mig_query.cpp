@@ -51,15 +51,6 @@ nvmlReturn_t instance_info(nvmlGpuInstance_t handle, nvmlGpuInstanceInfo_t* info
   return NVML_SUCCESS;
 }
 
-// The start of a compute instance: after those created before it.
-uint32_t compute_start(const gantry_sim_mig_instance& instance, uint32_t ci_id) {
-  uint32_t start = 0;
-  for (uint32_t i = 0; i < instance.ci_count && instance.ci[i].ci_id != ci_id; ++i) {
-    start += instance.ci[i].slices;
-  }
-  return start;
-}
-
 nvmlReturn_t compute_info(nvmlComputeInstance_t handle, nvmlComputeInstanceInfo_t* info) {
   InstanceTarget target{};
   if (const auto result = resolve_compute(handle, target); result != NVML_SUCCESS) return result;
@@ -74,7 +65,7 @@ nvmlReturn_t compute_info(nvmlComputeInstance_t handle, nvmlComputeInstanceInfo_
              instance_handle(target.gpu, target.gi_id),
              compute.ci_id,
              compute_profile_number(compute.slices),
-             {compute_start(*instance, compute.ci_id), compute.slices}};
+             {compute.start, compute.slices}};
     return NVML_SUCCESS;
   }
   return NVML_ERROR_NOT_FOUND;

@@ -86,6 +86,8 @@ inline nvmlReturn_t give_positive(uint32_t value, unsigned int* out) {
 // Checks that NVML is initialised, that the machine's driver has the function, and that no fault is
 // injected.
 nvmlReturn_t enter(const char* function, uint32_t branch);
+nvmlReturn_t check_session(uint32_t branch);  // the parts of enter() around the faults
+nvmlReturn_t check_driver_loaded();
 
 // A GPU, or a MIG device on it.
 struct Target {
@@ -100,6 +102,9 @@ nvmlReturn_t resolve(nvmlDevice_t device, Target& target, Reach reach = Reach::L
 // The same, refusing MIG devices with `otherwise`.
 nvmlReturn_t resolve_gpu(nvmlDevice_t device, Target& target, Reach reach = Reach::Live,
                          nvmlReturn_t otherwise = NVML_ERROR_NOT_SUPPORTED);
+
+// The GPU of a handle, GANTRY_SIM_MAX_GPUS if it is of none.
+uint32_t gpu_of(nvmlDevice_t device);
 
 nvmlDevice_t gpu_handle(uint32_t gpu);
 nvmlDevice_t mig_handle(uint32_t gpu, uint32_t gi_id, uint32_t ci_id);

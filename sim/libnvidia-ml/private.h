@@ -18,8 +18,9 @@ const char* gantrySimField(nvmlDevice_t device, const char* name);
 /* The address of a GPU for which NVML gives no handle. */
 nvmlReturn_t gantrySimPciInfo(unsigned int index, nvmlPciInfo_t* pci);
 
-/* nvidia-smi --gpu-reset: NVML_ERROR_IN_USE while a process is on the GPU, NVML_ERROR_NO_PERMISSION
- * to others than root. Clears the counters since the driver was loaded and remaps pending rows. */
+/* nvidia-smi --gpu-reset: NVML_ERROR_IN_USE while another process has the GPU open through NVML or
+ * CUDA, NVML_ERROR_NO_PERMISSION to others than root. Clears the counters since the driver was
+ * loaded, remaps pending rows, activates a pending MIG mode and removes the MIG instances. */
 nvmlReturn_t gantrySimResetGpu(nvmlDevice_t device);
 
 #ifdef __cplusplus

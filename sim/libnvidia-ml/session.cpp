@@ -2,7 +2,7 @@
 // The start and the end of a session, and the state that all calls in between use.
 
 #include "sim/driver/running_machine.h"
-#include "sim/libnvidia-ml/nvml_internal.hpp"
+#include "sim/libnvidia-ml/clients_internal.hpp"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -66,6 +66,7 @@ nvmlReturn_t start(unsigned int flags) {
   current_session.branch =
       static_cast<uint32_t>(strtoul(image->machine.driver_version, nullptr, 10));
   gantry_sim_hold_nodes(0);
+  hold_gpus();
   __atomic_store_n(&current_session.users, 1, __ATOMIC_RELEASE);
   return NVML_SUCCESS;
 }
@@ -88,16 +89,23 @@ const gantry_sim_state& state() {
   return gantry_sim_image()->state;
 }
 
-nvmlReturn_t enter(const char* function, uint32_t branch) {
+nvmlReturn_t check_session(uint32_t branch) {
   if (__atomic_load_n(&current_session.users, __ATOMIC_ACQUIRE) <= 0)
     return NVML_ERROR_UNINITIALIZED;
-  if (branch > current_session.branch) return NVML_ERROR_FUNCTION_NOT_FOUND;
+  return branch > current_session.branch ? NVML_ERROR_FUNCTION_NOT_FOUND : NVML_SUCCESS;
+}
+
+nvmlReturn_t check_driver_loaded() {
+  return __atomic_load_n(&state().driver_unloaded, __ATOMIC_ACQUIRE) != 0
+             ? NVML_ERROR_DRIVER_NOT_LOADED
+             : NVML_SUCCESS;
+}
+
+nvmlReturn_t enter(const char* function, uint32_t branch) {
+  if (const auto result = check_session(branch); result != NVML_SUCCESS) return result;
   if (const int fault = gantry_sim_fault(function); fault != 0)
     return static_cast<nvmlReturn_t>(fault);
-  if (__atomic_load_n(&state().driver_unloaded, __ATOMIC_ACQUIRE) != 0) {
-    return NVML_ERROR_DRIVER_NOT_LOADED;
-  }
-  return NVML_SUCCESS;
+  return check_driver_loaded();
 }
 
 }  // namespace gantry::sim::nvml
@@ -123,6 +131,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlShutdown(void) {
   if (__atomic_sub_fetch(&current_session.users, 1, __ATOMIC_RELEASE) == 0) {
     drop_event_sets();
     gantry_sim_release_nodes();
+    release_gpus();
   }
   return NVML_SUCCESS;
 }

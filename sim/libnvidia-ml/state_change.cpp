@@ -4,6 +4,7 @@
 // an installed package are not changed: its driver keeps no state.
 
 #include "sim/driver/running_machine.h"
+#include "sim/libnvidia-ml/clients_internal.hpp"
 #include "sim/libnvidia-ml/state_change_internal.hpp"
 #include "sim/libnvidia-ml/usage_internal.hpp"
 
@@ -62,26 +63,45 @@ class File {
   bool sound_ = false;
 };
 
-// Odd while the rest is being written: readers wait for the even number.
-bool write_all(const File& file, uint32_t sequence, uint32_t gpu, const gantry_sim_gpu_state& value,
-               const gantry_sim_event* event) {
+struct Piece {
+  size_t offset;  // in the state
+  const void* from;
+  size_t size;
+};
+
+// The sequence is odd while the rest is being written: readers wait for the even number.
+template <size_t count>
+bool write_pieces(const File& file, uint32_t sequence, const Piece (&pieces)[count]) {
   const uint32_t busy = sequence | 1U;
   const uint32_t done = busy + 1;
-  bool good =
-      file.write(offsetof(gantry_sim_state, sequence), &busy, sizeof busy) &&
-      file.write(offsetof(gantry_sim_state, gpu) + gpu * sizeof value, &value, sizeof value);
-  if (event != nullptr) {
-    const size_t slot = event->sequence % GANTRY_SIM_MAX_EVENTS;
-    good = good &&
-           file.write(offsetof(gantry_sim_state, event) + slot * sizeof *event, event,
-                      sizeof *event) &&
-           file.write(offsetof(gantry_sim_state, event_sequence), &event->sequence,
-                      sizeof event->sequence);
-  }
+  bool good = file.write(offsetof(gantry_sim_state, sequence), &busy, sizeof busy);
+  for (const Piece& piece : pieces)
+    good = good && (piece.size == 0 || file.write(piece.offset, piece.from, piece.size));
   return file.write(offsetof(gantry_sim_state, sequence), &done, sizeof done) && good;
 }
 
+bool write_all(const File& file, uint32_t sequence, uint32_t gpu, const gantry_sim_gpu_state& value,
+               const gantry_sim_event* event) {
+  const size_t slot = event == nullptr ? 0 : event->sequence % GANTRY_SIM_MAX_EVENTS;
+  const Piece pieces[] = {
+      {offsetof(gantry_sim_state, gpu) + gpu * sizeof value, &value, sizeof value},
+      {offsetof(gantry_sim_state, event) + slot * sizeof *event, event,
+       event == nullptr ? 0 : sizeof *event},
+      {offsetof(gantry_sim_state, event_sequence), event,
+       event == nullptr ? 0 : sizeof event->sequence}};
+  return write_pieces(file, sequence, pieces);
+}
+
+uint32_t current_sequence() {
+  return __atomic_load_n(&state().sequence, __ATOMIC_ACQUIRE);
+}
+
 }  // namespace
+
+void clear_instances(gantry_sim_gpu_state& value) {
+  for (auto& instance : value.mig) instance = {};
+  value.mig_count = 0;
+}
 
 nvmlReturn_t change_gpu(uint32_t gpu, Mutation mutate, void* argument) {
   if (gantry_sim_is_packaged() != 0) return NVML_ERROR_NOT_SUPPORTED;
@@ -97,7 +117,7 @@ nvmlReturn_t change_gpu(uint32_t gpu, Mutation mutate, void* argument) {
   if (const auto result = mutate(value, announce, argument); result != NVML_SUCCESS) return result;
   read_state(state(), &state().event_sequence, &event.sequence, sizeof event.sequence);
   ++event.sequence;
-  const uint32_t sequence = __atomic_load_n(&state().sequence, __ATOMIC_ACQUIRE);
+  const uint32_t sequence = current_sequence();
   const auto* news = announce ? &event : nullptr;
   if (!write_all(own, sequence, gpu, value, news)) return NVML_ERROR_UNKNOWN;
   char path[PATH_MAX];
@@ -108,15 +128,48 @@ nvmlReturn_t change_gpu(uint32_t gpu, Mutation mutate, void* argument) {
   return NVML_SUCCESS;
 }
 
+bool count_mig_call(uint32_t function, uint64_t& of_function, uint64_t& of_all) {
+  if (gantry_sim_is_packaged() != 0) return false;
+  const File own(gantry_sim_own_file());
+  if (!own.sound() || !own.lock()) return false;
+  uint64_t calls[GANTRY_SIM_MIG_FUNCTIONS] = {};
+  read_state(state(), state().mig_calls, calls, sizeof calls);
+  ++calls[function];
+  of_function = calls[function];
+  of_all = 0;
+  for (const uint64_t count : calls) of_all += count;
+  const Piece pieces[] = {{offsetof(gantry_sim_state, mig_calls), calls, sizeof calls}};
+  return write_pieces(own, current_sequence(), pieces);
+}
+
+void note_mig_call(gantry_sim_mig_call call) {
+  const File own(gantry_sim_own_file());
+  if (!own.sound() || !own.lock()) return;
+  uint64_t successes[GANTRY_SIM_MIG_FUNCTIONS] = {};
+  read_state(state(), state().mig_successes, successes, sizeof successes);
+  if (call.result == NVML_SUCCESS) ++successes[call.function];
+  read_state(state(), &state().mig_call_sequence, &call.sequence, sizeof call.sequence);
+  ++call.sequence;
+  const size_t slot = call.sequence % GANTRY_SIM_MIG_CALLS;
+  const Piece pieces[] = {
+      {offsetof(gantry_sim_state, mig_successes), successes, sizeof successes},
+      {offsetof(gantry_sim_state, mig_call) + slot * sizeof call, &call, sizeof call},
+      {offsetof(gantry_sim_state, mig_call_sequence), &call.sequence, sizeof call.sequence}};
+  write_pieces(own, current_sequence(), pieces);
+}
+
+// A reset also activates the pending mode of MIG, and no instance survives it.
 nvmlReturn_t reset_gpu(const Target& target) {
   if (gpu_now(target.gpu).lost != 0) return NVML_ERROR_GPU_IS_LOST;
   if (geteuid() != 0) return NVML_ERROR_NO_PERMISSION;
   if (const MemoryUses uses(target); uses.size() != 0) return NVML_ERROR_IN_USE;
+  if (has_other_session(target.gpu)) return NVML_ERROR_IN_USE;
   const auto reset = [](gantry_sim_gpu_state& value, bool& announce, void*) {
     value.reset_required = value.recovery_action = value.remap_pending = 0;
     value.ecc_corrected_volatile = value.ecc_uncorrected_volatile = 0;
-    announce = value.mig_current != value.mig_pending;
+    announce = value.mig_current != value.mig_pending || value.mig_count > 0;
     value.mig_current = value.mig_pending;
+    clear_instances(value);
     return NVML_SUCCESS;
   };
   return change_gpu(target.gpu, reset, nullptr);

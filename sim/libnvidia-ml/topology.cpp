@@ -48,9 +48,13 @@ void local_processors(const gantry_sim_gpu& card, const Set& set) {
   set.clear();
   char path[PATH_MAX];
   char text[1024];
-  snprintf(path, sizeof path, "%s/sys/bus/pci/devices/%04x:%02x:%02x.%x/local_cpulist",
-           gantry_sim_root(), card.domain, card.bus, card.device, card.function);
-  if (gantry::sim::read_small_file(path, text, sizeof text) > 0 && parse_list(text, set)) return;
+  const int length =
+      snprintf(path, sizeof path, "%s/sys/bus/pci/devices/%04x:%02x:%02x.%x/local_cpulist",
+               gantry_sim_root(), card.domain, card.bus, card.device, card.function);
+  if (length > 0 && length < PATH_MAX &&
+      gantry::sim::read_small_file(path, text, sizeof text) > 0 && parse_list(text, set)) {
+    return;
+  }
   const long online = sysconf(_SC_NPROCESSORS_ONLN);
   for (long i = 0; i < online; ++i) set.add(static_cast<unsigned long>(i));
 }

@@ -30,9 +30,9 @@ std::vector<std::string> functions_in(const sys::Host& host, const std::string& 
 }  // namespace
 
 Status check_fault_name(const std::string& root, std::string_view name) {
-  if (name == "*") return {};
+  if (name == "*" || name == "mig") return {};
   if (name.empty() || name.size() >= sizeof(gantry_sim_fault::function))
-    return Error(Errc::Invalid, "a fault needs the name of an NVML or CUDA function, or *");
+    return Error(Errc::Invalid, "a fault needs the name of an NVML or CUDA function, mig, or *");
   GANTRY_TRY(const TreeMarker marker, read_marker(root));
   GANTRY_TRY(const sys::Host host, sys::Host::at(root));
   auto names = functions_in(host, marker.nvml_library);

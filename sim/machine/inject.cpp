@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace gantry::sim {
 namespace {
@@ -17,6 +18,8 @@ enum class EventType : std::uint32_t { Xid = 0, SingleBit = 1, DoubleBit = 2, Mi
 
 // nvmlDeviceGpuRecoveryAction_t
 constexpr std::uint32_t kReset = 1, kReboot = 2, kDrainAndReset = 4;
+
+constexpr std::uint32_t kHopper = 9;  // nvmlDeviceArchitecture_t
 
 // Clocks event reasons
 constexpr std::uint64_t kHardwareSlowdown = 0x8, kSoftwareThermal = 0x20, kHardwareThermal = 0x40;
@@ -109,6 +112,14 @@ void copy_mig(gantry_sim_gpu_state& to, const gantry_sim_gpu_state& from) {
   std::copy(std::begin(from.mig), std::end(from.mig), std::begin(to.mig));
 }
 
+// What the end of the kernel module leaves of MIG: no instances; the mode only on Ampere, which has
+// it in the InfoROM, and with a pending change of it.
+void stop_mig(const gantry_sim_gpu& card, gantry_sim_gpu_state& state) {
+  clear_mig_instances(state);
+  if (card.nvml_architecture >= kHopper) state.mig_pending = 0;
+  state.mig_current = state.mig_pending;
+}
+
 // A new kernel module knows nothing of what nvidia-smi set before.
 void copy_settings(gantry_sim_gpu_state& to, const gantry_sim_gpu_state& from) {
   to.persistence = from.persistence;
@@ -138,6 +149,13 @@ void cure(gantry_sim_gpu_state& to, const gantry_sim_gpu_state& from, ClearScope
     case ClearScope::Removed:  // files alone
     case ClearScope::Faults: return;
   }
+}
+
+// How often the functions were called that a fault of this name counts over all processes.
+std::uint64_t calls_so_far(const gantry_sim_state& state, const std::string& function) {
+  if (const auto number = mig_function(function)) return state.mig_calls[*number];
+  if (function != "mig") return 0;
+  return std::accumulate(std::begin(state.mig_calls), std::end(state.mig_calls), std::uint64_t{0});
 }
 
 // Restores the tree's files of one GPU, after its state was restored.
@@ -230,7 +248,10 @@ Status inject_mig(const std::string& root, std::uint32_t gpu,
 Status inject_unload(const std::string& root) {
   GANTRY_TRY(StateFile file, StateFile::open(root));
   GANTRY_CHECK(hide_driver(file.host()));
-  file.state().driver_unloaded = 1;
+  auto& state = file.state();
+  for (std::uint32_t i = 0; state.driver_unloaded == 0 && i < file.machine().gpu_count; ++i)
+    stop_mig(file.machine().gpu[i], state.gpu[i]);
+  state.driver_unloaded = 1;
   file.commit();
   return {};
 }
@@ -239,9 +260,23 @@ Status inject_load(const std::string& root) {
   return clear(root, ClearScope::Driver, std::nullopt);
 }
 
+Status inject_reboot(const std::string& root) {
+  GANTRY_CHECK(inject_unload(root));
+  GANTRY_CHECK(inject_load(root));
+  GANTRY_TRY(const sys::Host host, sys::Host::at(root));
+  return renew_boot_id(host);
+}
+
 Status inject_fault(const std::string& root, const Fault& fault) {
   GANTRY_TRY(StateFile file, StateFile::open(root));
   GANTRY_CHECK(check_fault_name(root, fault.function));
+  if (fault.action != GANTRY_SIM_FAULT_ONLY && !mig_function(fault.function) &&
+      fault.function != "mig") {
+    return Error(Errc::Invalid,
+                 fmt::format("{} changes no MIG instances, so it cannot also lose a GPU or destroy "
+                             "instances; name a function that does, or mig for all of them",
+                             fault.function));
+  }
   auto& state = file.state();
   state.fault_count = std::min<std::uint32_t>(state.fault_count, GANTRY_SIM_MAX_FAULTS);
   auto* end = state.fault + state.fault_count;
@@ -261,6 +296,8 @@ Status inject_fault(const std::string& root, const Fault& fault) {
   slot->result = fault.result;
   slot->delay_ms = fault.delay_ms;
   slot->every = fault.every;
+  slot->action = fault.action;
+  slot->call = fault.call == 0 ? 0 : calls_so_far(state, fault.function) + fault.call;
   file.commit();
   return {};
 }

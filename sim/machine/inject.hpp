@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "sim/driver/image.h"
 #include "sim/machine/machine.hpp"
 
 #include <cstdint>
@@ -33,15 +34,20 @@ Status inject_temperature(const std::string& root, std::uint32_t gpu, std::int32
 Status inject_mig(const std::string& root, std::uint32_t gpu,
                   const std::optional<std::vector<MigRequest>>& layout);
 
-Status inject_unload(
-    const std::string& root);  // removes /proc/driver/nvidia and /sys/module/nvidia
+// Removes /proc/driver/nvidia and /sys/module/nvidia. No GPU keeps its MIG instances, only an
+// Ampere card its MIG mode, and there a pending change of it takes effect.
+Status inject_unload(const std::string& root);
 Status inject_load(const std::string& root);
+// Unload and load, with a new boot id.
+Status inject_reboot(const std::string& root);
 
 struct Fault {
-  std::string function;     // "nvmlDeviceGetName", "cuInit", "*"
+  std::string function;     // "nvmlDeviceGetName", "cuInit", "mig": all that change MIG, "*": all
   std::int32_t result = 0;  // 0: answer normally
-  std::uint32_t delay_ms = 0;
-  std::uint32_t every = 1;  // each Nth call
+  std::uint32_t delay_ms = 0;  // GANTRY_SIM_HANG: until the fault is cleared
+  std::uint32_t every = 1;     // each Nth call
+  std::uint64_t call = 0;      // the Nth call from now alone
+  gantry_sim_fault_action action = GANTRY_SIM_FAULT_ONLY;
 };
 Status inject_fault(const std::string& root, const Fault& fault);
 

@@ -20,6 +20,9 @@ Status set_mig_capabilities(StateFile& file, std::uint32_t gpu);
 Status hide_gpu(const StateFile& file, std::uint32_t gpu);
 Status restore_gpu(const StateFile& file, std::uint32_t gpu);
 
+// Another value in /proc/sys/kernel/random/boot_id, as after a restart of the machine.
+Status renew_boot_id(const sys::Host& host);
+
 Status hide_driver(const sys::Host& host);
 Status restore_driver(const sys::Host& host);
 

@@ -272,6 +272,44 @@ TEST(InjectLoad, BringsTheMigLayoutThatWasMadeMeanwhile) {
   EXPECT_TRUE(machine.host().device("/dev/nvidia-caps/nvidia-cap21").ok());
 }
 
+TEST(InjectReboot, LeavesTheMigModeOnAmpereAndNoInstances) {
+  const test::Machine ampere("a100x8");
+  const auto boot = ampere.host().read("/proc/sys/kernel/random/boot_id");
+  ASSERT_TRUE(inject_reboot(ampere.root()).ok());
+  EXPECT_NE(*ampere.host().read("/proc/sys/kernel/random/boot_id"), *boot);
+  const auto image = nvml_sees(ampere);
+  EXPECT_EQ(image->state.gpu[0].mig_current, 1U);
+  EXPECT_EQ(image->state.gpu[0].mig_count, 0U);
+  EXPECT_FALSE(ampere.host().exists("/proc/driver/nvidia/capabilities/gpu0/mig/gi7"));
+  const test::Machine hopper("h200");
+  ASSERT_TRUE(inject_mig(hopper.root(), 0, {{instance("3g.71gb")}}).ok());
+  ASSERT_TRUE(inject_reboot(hopper.root()).ok());
+  EXPECT_EQ(nvml_sees(hopper)->state.gpu[0].mig_current, 0U);
+  EXPECT_EQ(nvml_sees(hopper)->state.gpu[0].mig_pending, 0U);
+}
+
+TEST(InjectFault, CountsCallsThatChangeMigFromNow) {
+  const test::Machine machine("h200");
+  {
+    auto file = *StateFile::open(machine.root());
+    file.state().mig_calls[GANTRY_SIM_MIG_DESTROY] = 4;
+    file.state().mig_calls[GANTRY_SIM_MIG_CREATE] = 5;
+    file.commit();
+  }
+  ASSERT_TRUE(inject_fault(machine.root(), {.function = "mig", .result = 19, .call = 2}).ok());
+  ASSERT_TRUE(
+      inject_fault(machine.root(), {.function = "nvmlGpuInstanceDestroy", .result = 19, .call = 1})
+          .ok());
+  const auto image = nvml_sees(machine);
+  EXPECT_EQ(image->state.fault[0].call, 11U);
+  EXPECT_EQ(image->state.fault[1].call, 5U);
+  const auto refused = inject_fault(
+      machine.root(), {.function = "nvmlDeviceGetName", .action = GANTRY_SIM_FAULT_LOSE});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Errc::Invalid);
+  EXPECT_THAT(refused.error().text(), HasSubstr("changes no MIG instances"));
+}
+
 TEST(InjectFault, IsReplacedByNameAndLimited) {
   const test::Machine machine("h200");
   ASSERT_TRUE(inject_fault(machine.root(), {.function = "nvmlInit_v2", .result = 9}).ok());

@@ -286,6 +286,19 @@ Status restore_gpu(const StateFile& file, std::uint32_t gpu) {
   return out.status();
 }
 
+Status renew_boot_id(const sys::Host& host) {
+  constexpr std::string_view kBootId = "/proc/sys/kernel/random/boot_id";
+  GANTRY_TRY(std::string id, host.read(kBootId));
+  for (auto& digit : id) {  // counts up its first digits
+    if (digit == '-') continue;
+    digit = digit == '9' ? 'a' : digit == 'f' ? '0' : static_cast<char>(digit + 1);
+    if (digit != '0') break;
+  }
+  TreeWriter out(host.root(), DeviceNodes::Table);
+  out.file(std::string(kBootId), id);
+  return out.status();
+}
+
 Status hide_driver(const sys::Host& host) {
   GANTRY_CHECK(hide_lines(host, "/proc/modules"));
   GANTRY_CHECK(hide_lines(host, "/proc/devices"));

@@ -11,10 +11,12 @@ namespace {
 
 constexpr std::size_t kMaxVgpuTypes = 16;
 
+constexpr std::uint32_t kMaxMemorySlices = 16;
+
 Status decode_profile(const YamlValue& map, MigProfile& p) {
   YamlFields f(map, "MIG profile");
   f.text("name", p.name).u32("nvml_profile", p.nvml_profile, 64).u32("id", p.id);
-  f.u32("slices", p.slices, 8).u32("memory_slices", p.memory_slices, 8);
+  f.u32("slices", p.slices, 8).u32("memory_slices", p.memory_slices, kMaxMemorySlices);
   f.u32("instances", p.instances, GANTRY_SIM_MAX_MIG_INSTANCES).u32("memory_mib", p.memory_mib);
   f.u32("multiprocessors", p.multiprocessors).u32("copy_engines", p.copy_engines);
   f.u32("decoders", p.decoders)
@@ -25,7 +27,8 @@ Status decode_profile(const YamlValue& map, MigProfile& p) {
   if (p.placements.empty() || p.placements.size() > 8)
     f.fail(map, "placements must name 1 to 8 starts");
   for (const auto start : p.placements) {
-    if (start + p.memory_slices > 8) f.fail(map, "a placement ends after memory slice 8");
+    if (start + p.memory_slices > kMaxMemorySlices)
+      f.fail(map, "a placement ends after memory slice 16");
   }
   return f.finish();
 }

@@ -18,25 +18,48 @@ constexpr std::uint32_t kMinorsPerInstance = 9;  // its own and eight compute in
 constexpr std::uint32_t kFirstMinor = 3;         // 1 is config, 2 is monitor
 constexpr std::uint32_t kGpusInMinors = 32;
 
-// The driver's numbers: 7g is 0; 3g and 4g are 1 and 2 by half; 2g (and 1g with two memory slices)
-// are 3... by quarter; 1g are 7... by slice.
-std::uint32_t instance_id(const gantry_sim_mig_profile& profile, std::uint32_t placement) {
-  if (profile.memory_slices >= 8) return 0;
-  if (profile.memory_slices >= 4) return 1 + placement / 4;
-  if (profile.memory_slices >= 2) return 3 + placement / 2;
-  return 7 + placement;
+constexpr std::array<std::string_view, GANTRY_SIM_MIG_FUNCTIONS> kMigFunctions = {
+    "nvmlDeviceSetMigMode",
+    "nvmlDeviceCreateGpuInstance",
+    "nvmlDeviceCreateGpuInstanceWithPlacement",
+    "nvmlGpuInstanceDestroy",
+    "nvmlGpuInstanceCreateComputeInstance",
+    "nvmlGpuInstanceCreateComputeInstanceWithPlacement",
+    "nvmlComputeInstanceDestroy"};
+
+std::uint32_t memory_slices(const gantry_sim_gpu& gpu) {
+  std::uint32_t most = 1;
+  for (std::uint32_t i = 0; i < gpu.mig_profile_count; ++i)
+    most = std::max(most, gpu.mig_profile[i].memory_slices);
+  return most;
 }
 
-// Seen on A100: the upper half fills first, there from its last slice for 1g and 2g, then upwards.
-std::vector<std::uint32_t> placement_order(const gantry_sim_mig_profile& profile) {
+std::uint32_t compute_slices(const gantry_sim_gpu& gpu) {
+  std::uint32_t most = 1;
+  for (std::uint32_t i = 0; i < gpu.mig_profile_count; ++i)
+    most = std::max(most, gpu.mig_profile[i].slices);
+  return most;
+}
+
+// The driver's numbers: the whole card is 0, its halves are 1 and 2, quarters 3..., eighths 7...
+std::uint32_t instance_id(const gantry_sim_gpu& gpu, const gantry_sim_mig_profile& profile,
+                          std::uint32_t placement) {
+  const auto size = std::max(profile.memory_slices, 1U);
+  return memory_slices(gpu) / size - 1 + placement / size;
+}
+
+// Seen on A30 and RTX PRO 6000, cards with four compute slices: the first place first. Seen on
+// A100: the upper half fills first, there from its last slice for 1g and 2g, then upwards.
+std::vector<std::uint32_t> placement_order(const gantry_sim_gpu& gpu,
+                                           const gantry_sim_mig_profile& profile) {
   std::vector<std::uint32_t> starts(profile.placement_start,
                                     profile.placement_start + profile.placement_count);
   std::sort(starts.begin(), starts.end());
-  if (starts.size() < 2) return starts;
+  if (starts.size() < 2 || compute_slices(gpu) <= 4) return starts;
   const auto last = starts.back();
   starts.pop_back();
   std::stable_partition(starts.begin(), starts.end(),
-                        [](std::uint32_t start) { return start >= 4; });
+                        [half = memory_slices(gpu) / 2](auto start) { return start >= half; });
   starts.insert(starts.begin(), last);
   return starts;
 }
@@ -99,7 +122,7 @@ void number_mig_devices(gantry_sim_gpu_state& state) {
 Result<std::uint32_t> choose_placement(const gantry_sim_gpu& gpu, const gantry_sim_gpu_state& state,
                                        const gantry_sim_mig_profile& profile,
                                        const MigRequest& request) {
-  for (const auto start : placement_order(profile)) {
+  for (const auto start : placement_order(gpu, profile)) {
     if (request.placement && *request.placement != start) continue;
     if (is_free(gpu, state, profile, start)) return start;
   }
@@ -111,6 +134,15 @@ Result<std::uint32_t> choose_placement(const gantry_sim_gpu& gpu, const gantry_s
             profile.name, *request.placement));
   }
   return Error(Errc::Busy, fmt::format("no room for another {}", profile.name));
+}
+
+// The larger ones take the first places, as with mig-parted.
+std::uint32_t compute_start(const std::vector<std::uint32_t>& parts, std::uint32_t which) {
+  std::uint32_t start = 0;
+  for (std::uint32_t i = 0; i < parts.size(); ++i) {
+    if (parts[i] > parts[which] || (parts[i] == parts[which] && i < which)) start += parts[i];
+  }
+  return start;
 }
 
 }  // namespace
@@ -132,7 +164,7 @@ Status add_mig_instance(const gantry_sim_gpu& gpu, gantry_sim_gpu_state& state,
   auto* slot = std::find_if(std::begin(state.mig), std::end(state.mig),
                             [](const auto& instance) { return instance.used == 0; });
   if (slot == std::end(state.mig) || used_of(state, index) >= profile.instances ||
-      used_slices(gpu, state) + profile.slices > 7) {
+      used_slices(gpu, state) + profile.slices > compute_slices(gpu)) {
     return Error(Errc::Busy, fmt::format("no room for another {}", profile.name));
   }
   GANTRY_TRY(const std::uint32_t start, choose_placement(gpu, state, profile, request));
@@ -147,10 +179,11 @@ Status add_mig_instance(const gantry_sim_gpu& gpu, gantry_sim_gpu_state& state,
   slot->used = 1;
   slot->profile = index;
   slot->placement = start;
-  slot->gi_id = instance_id(profile, start);
+  slot->gi_id = instance_id(gpu, profile, start);
   slot->ci_count = static_cast<std::uint32_t>(parts.size());
   for (std::uint32_t i = 0; i < slot->ci_count; ++i) {
     slot->ci[i].ci_id = i;
+    slot->ci[i].start = compute_start(parts, i);
     slot->ci[i].slices = parts[i];
     const auto uuid = instance_uuid(gpu, slot->gi_id, i, driver_major);
     std::memcpy(slot->ci[i].uuid, uuid.c_str(), std::min(uuid.size() + 1, sizeof slot->ci[i].uuid));
@@ -159,6 +192,16 @@ Status add_mig_instance(const gantry_sim_gpu& gpu, gantry_sim_gpu_state& state,
   ++state.mig_count;
   number_mig_devices(state);
   return {};
+}
+
+std::optional<std::uint32_t> mig_function(std::string_view name) {
+  const auto* found = std::find(kMigFunctions.begin(), kMigFunctions.end(), name);
+  if (found == kMigFunctions.end()) return std::nullopt;
+  return static_cast<std::uint32_t>(found - kMigFunctions.begin());
+}
+
+std::string_view mig_function_name(std::uint32_t number) {
+  return number < kMigFunctions.size() ? kMigFunctions[number] : "?";
 }
 
 void clear_mig_instances(gantry_sim_gpu_state& state) {

@@ -7,7 +7,9 @@
 #include "sim/machine/machine.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace gantry::sim {
 
@@ -15,6 +17,10 @@ namespace gantry::sim {
 // unknown profile, Invalid if the compute slices do not fit.
 Status add_mig_instance(const gantry_sim_gpu& gpu, gantry_sim_gpu_state& state,
                         const MigRequest& request, std::uint32_t driver_major);
+
+// The NVML functions that change MIG: name and number (gantry_sim_mig_function).
+std::optional<std::uint32_t> mig_function(std::string_view name);
+std::string_view mig_function_name(std::uint32_t number);  // "?" for an unknown number
 
 void clear_mig_instances(gantry_sim_gpu_state& state);
 

@@ -14,6 +14,7 @@ enum class Verb {
   ListPlacements,
   ListInstances,
   ListComputeProfiles,
+  ListComputePlacements,
   ListComputes,
   CreateInstances,
   CreateComputes,
@@ -33,6 +34,7 @@ constexpr Word kVerbs[] = {
     {"-lgipp", "--list-gpu-instance-possible-placements", Verb::ListPlacements},
     {"-lgi", "--list-gpu-instances", Verb::ListInstances},
     {"-lcip", "--list-compute-instance-profiles", Verb::ListComputeProfiles},
+    {"-lcipp", "--list-compute-instance-possible-placements", Verb::ListComputePlacements},
     {"-lci", "--list-compute-instances", Verb::ListComputes},
     {"-cgi", "--create-gpu-instance", Verb::CreateInstances},
     {"-cci", "--create-compute-instance", Verb::CreateComputes},
@@ -220,6 +222,26 @@ void show_compute_profiles(const Gpu& gpu, nvmlGpuInstance_t instance) {
   }
 }
 
+void show_compute_placements(const Gpu& gpu, nvmlGpuInstance_t instance) {
+  ComputeProfiles profiles;
+  read_profiles(gpu, instance, profiles);
+  const unsigned parent = instance_info(gpu, instance).id;
+  for (unsigned p = 0; p < profiles.count; ++p) {
+    nvmlComputeInstancePlacement_t places[kMaxInstances] = {};
+    unsigned count = kMaxInstances;
+    const unsigned id = profiles.rows[p].info.id;
+    if (call(gpu.session->nvml.nvmlGpuInstanceGetComputeInstancePossiblePlacements, instance, id,
+             places, &count) != NVML_SUCCESS ||
+        count == 0 || count > kMaxInstances) {
+      continue;
+    }
+    printf("GPU %2u GI %2u Profile ID %2u %s {", gpu.index, parent, id,
+           count > 1 ? "Placements:" : "Placement :");
+    for (unsigned c = 0; c < count; ++c) printf("%s%u", c == 0 ? "" : ",", places[c].start);
+    printf("}:%u\n", places[0].size);
+  }
+}
+
 unsigned show_computes(const Gpu& gpu, nvmlGpuInstance_t instance, unsigned shown) {
   ComputeProfiles profiles;
   read_profiles(gpu, instance, profiles);
@@ -255,7 +277,7 @@ void show_compute_profile_head() {
   puts("|======================================================================================|");
 }
 
-// -lcip and -lci walk the GPU instances asked for.
+// -lcip, -lcipp and -lci walk the GPU instances asked for.
 int list_in_instances(Session& session, const MigOptions& options, Verb verb) {
   unsigned instances_seen = 0;
   unsigned computes_seen = 0;
@@ -270,6 +292,8 @@ int list_in_instances(Session& session, const MigOptions& options, Verb verb) {
         if (!is_listed(options.gpu_instances, instance_info(gpu, instances[c]).id)) continue;
         if (verb == Verb::ListComputes) {
           computes_seen = show_computes(gpu, instances[c], computes_seen);
+        } else if (verb == Verb::ListComputePlacements) {
+          show_compute_placements(gpu, instances[c]);
         } else {
           if (instances_seen == 0) show_compute_profile_head();
           show_compute_profiles(gpu, instances[c]);

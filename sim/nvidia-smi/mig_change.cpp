@@ -17,12 +17,39 @@ bool is_profile_named(const char* wanted, const Text& name, unsigned id) {
   return name.is(wanted) || (strncmp(wanted, "MIG ", 4) == 0 && name.is(wanted + 4));
 }
 
+// "19", "1g.5gb", or either with ":START".
+struct ProfileTuple {
+  Text profile;
+  bool placed = false;
+  unsigned start = 0;
+  bool sound = true;
+};
+
+ProfileTuple parse_tuple(const Text& text) {
+  ProfileTuple tuple;
+  const char* colon = strchr(text.c_str(), ':');
+  tuple.profile.set("%.*s", static_cast<int>(colon != nullptr ? colon - text.c_str() : 250),
+                    text.c_str());
+  if (colon == nullptr) return tuple;
+  tuple.placed = tuple.sound = parse_number(colon + 1, &tuple.start);
+  return tuple;
+}
+
+nvmlReturn_t make_compute(const Nvml& nvml, nvmlGpuInstance_t instance,
+                          const ComputeProfile& profile, const ProfileTuple& tuple,
+                          nvmlComputeInstance_t* compute) {
+  if (!tuple.placed)
+    return call(nvml.nvmlGpuInstanceCreateComputeInstance, instance, profile.info.id, compute);
+  const nvmlComputeInstancePlacement_t placement = {tuple.start, profile.info.sliceCount};
+  return call(nvml.nvmlGpuInstanceCreateComputeInstanceWithPlacement, instance, profile.info.id,
+              &placement, compute);
+}
+
 nvmlReturn_t create_compute(const Gpu& gpu, nvmlGpuInstance_t instance,
-                            const ComputeProfile& profile) {
+                            const ComputeProfile& profile, const ProfileTuple& tuple) {
   const unsigned parent = instance_info(gpu, instance).id;
   nvmlComputeInstance_t compute = nullptr;
-  const nvmlReturn_t error = call(gpu.session->nvml.nvmlGpuInstanceCreateComputeInstance, instance,
-                                  profile.info.id, &compute);
+  const nvmlReturn_t error = make_compute(gpu.session->nvml, instance, profile, tuple, &compute);
   if (error != NVML_SUCCESS) {
     printf(
         "Unable to create a compute instance on GPU %2u GPU instance ID %2u using profile %u: %s\n",
@@ -41,18 +68,14 @@ nvmlReturn_t create_default_compute(const Gpu& gpu, nvmlGpuInstance_t instance) 
   ComputeProfiles profiles;
   read_profiles(gpu, instance, profiles);
   const ComputeProfile* profile = default_profile(profiles);
-  return profile != nullptr ? create_compute(gpu, instance, *profile) : NVML_ERROR_NOT_SUPPORTED;
+  return profile != nullptr ? create_compute(gpu, instance, *profile, {})
+                            : NVML_ERROR_NOT_SUPPORTED;
 }
 
-// "19", "1g.5gb" or either with ":START"
-nvmlReturn_t create_instance(const Gpu& gpu, const GpuProfiles& profiles, const Text& tuple,
+nvmlReturn_t create_instance(const Gpu& gpu, const GpuProfiles& profiles, const Text& text,
                              bool with_compute) {
-  Text wanted;
-  unsigned start = 0;
-  const char* colon = strchr(tuple.c_str(), ':');
-  const bool placed = colon != nullptr && parse_number(colon + 1, &start);
-  wanted.set("%.*s", static_cast<int>(colon != nullptr ? colon - tuple.c_str() : 250),
-             tuple.c_str());
+  const ProfileTuple tuple = parse_tuple(text);
+  const Text& wanted = tuple.profile;
   const GpuProfile* profile = nullptr;
   for (unsigned i = 0; i < profiles.count; ++i) {
     if (is_profile_named(wanted.c_str(), profiles.rows[i].name, profiles.rows[i].info.id))
@@ -61,15 +84,15 @@ nvmlReturn_t create_instance(const Gpu& gpu, const GpuProfiles& profiles, const 
   const Nvml& nvml = gpu.session->nvml;
   nvmlGpuInstance_t instance = nullptr;
   nvmlReturn_t error = NVML_ERROR_INVALID_ARGUMENT;
-  if (profile != nullptr && placed) {
+  if (profile != nullptr && tuple.placed) {
     nvmlGpuInstancePlacement_t possible[kMaxInstances] = {};
     unsigned count = kMaxInstances;
     call(nvml.nvmlDeviceGetGpuInstancePossiblePlacements_v2, gpu.handle, profile->info.id, possible,
          &count);
-    const nvmlGpuInstancePlacement_t placement = {start, count > 0 ? possible[0].size : 1};
+    const nvmlGpuInstancePlacement_t placement = {tuple.start, count > 0 ? possible[0].size : 1};
     error = call(nvml.nvmlDeviceCreateGpuInstanceWithPlacement, gpu.handle, profile->info.id,
                  &placement, &instance);
-  } else if (profile != nullptr && colon == nullptr) {
+  } else if (profile != nullptr && tuple.sound) {
     error = call(nvml.nvmlDeviceCreateGpuInstance, gpu.handle, profile->info.id, &instance);
   }
   if (error != NVML_SUCCESS) {
@@ -98,15 +121,17 @@ nvmlReturn_t create_computes_in(const Gpu& gpu, nvmlGpuInstance_t instance, cons
   if (list == nullptr) return create_default_compute(gpu, instance);
   ComputeProfiles profiles;
   read_profiles(gpu, instance, profiles);
-  Text wanted;
-  while (next_item(&list, wanted)) {
+  Text item;
+  while (next_item(&list, item)) {
+    const ProfileTuple tuple = parse_tuple(item);
     const ComputeProfile* profile = nullptr;
     for (unsigned i = 0; i < profiles.count; ++i) {
       const ComputeProfile& row = profiles.rows[i];
-      if (is_profile_named(wanted.c_str(), row.name, row.info.id)) profile = &row;
+      if (is_profile_named(tuple.profile.c_str(), row.name, row.info.id)) profile = &row;
     }
-    const nvmlReturn_t error =
-        profile != nullptr ? create_compute(gpu, instance, *profile) : NVML_ERROR_INVALID_ARGUMENT;
+    const nvmlReturn_t error = profile != nullptr && tuple.sound
+                                   ? create_compute(gpu, instance, *profile, tuple)
+                                   : NVML_ERROR_INVALID_ARGUMENT;
     if (error != NVML_SUCCESS) return error;
   }
   return NVML_SUCCESS;

@@ -291,6 +291,31 @@ class ManagesMig(SmiCase):
         self.assertEqual(self.answer(machine, "-mig", "0"),
                          "Disabled MIG Mode for GPU 00000000:00:06.0\nAll done.\n")
 
+    def test_compute_instances_have_placements(self):
+        machine = Machine("h200", "-placed")
+        self.answer(machine, "-mig", "1")
+        self.answer(machine, "mig", "-cgi", "9:4,2g.35gb:0")
+        self.assertRegex(self.answer(machine, "mig", "-lgi"), r"MIG 3g.71gb +9 +2 +4:4 ")
+        self.assertEqual(self.answer(machine, "mig", "-lcipp", "-gi", "2"),
+                         "GPU  0 GI  2 Profile ID  0 Placements: {0,1,2}:1\n"
+                         "GPU  0 GI  2 Profile ID  1 Placement : {0}:2\n"
+                         "GPU  0 GI  2 Profile ID  2 Placement : {0}:3\n")
+        self.answer(machine, "mig", "-cci", "1c.3g.71gb:2,1:0", "-gi", "2", "-i", "0")
+        listed = self.answer(machine, "mig", "-lci", "-gi", "2")
+        self.assertRegex(listed, r"MIG 1c.3g.71gb +0 +0 +2:1 ")
+        self.assertRegex(listed, r"MIG 2c.3g.71gb +1 +1 +0:2 ")
+        refused = self.answer(machine, "mig", "-cci", "0:1", "-gi", "2", status=23)
+        self.assertIn("Insufficient Resources", refused)
+        self.answer(machine, "mig", "-dci", "-gi", "2", "-ci", "0")
+        self.assertEqual(self.answer(machine, "mig", "-dgi", "-gi", "2", status=19),
+                         "Unable to destroy GPU instance ID  2 from GPU  0: In use by another client\n"
+                         "Failed to destroy GPU instances: In use by another client\n")
+
+    def test_profiles_of_a_card_with_four_slices(self):
+        self.assertEqual(self.answer("rtxpro6000x2", "mig", "-lgipp", "-i", "0").splitlines()[:2],
+                         ["GPU  0 Profile ID 14 Placements: {0,3,6,9}:3", "GPU  0 Profile ID 21 Placements: {0,3,6,9}:3"])
+        self.assertRegex(self.answer("rtxpro6000x2", "mig", "-lgip"), r"MIG 4g.96gb +0 +1/1 +95.12 +No +188 +4 +4 ")
+
     @unittest.skipUnless(os.geteuid() == 0, "needs root, to become somebody else")
     def test_others_than_root_may_not(self):
         machine = Machine("h200", "-others")
