@@ -2,6 +2,7 @@
 """A pod with Debian's Jupyter on a simulated GPU node: the agent with a fake kubelet and API server, and a container of the real runc
 with a network of its own, whose files are this machine's /usr and /etc."""
 import atexit
+import contextlib
 import json
 import os
 import pathlib
@@ -119,10 +120,22 @@ class NotebookPod:
                         [*inside, "link", "set", "lo", "up"]):
             self.lane.run(*command, check=True)
 
-    def kernels(self) -> list[int]:
-        """The processes of the container that are kernels of Jupyter."""
+    def kernel_processes(self, kernel: str) -> dict[int, str]:
+        """The processes of the container that have this kernel's command line, each with its state: "S", "T". A child has it, too, until
+        it becomes another program."""
         listed = json.loads(self.lane.run(*self.runc("ps", "--format", "json", self.id), check=True).stdout)
-        return [pid for pid in listed if b"ipykernel_launcher" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
+        found = {}
+        for pid in listed:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+                process = pathlib.Path(f"/proc/{pid}")
+                if f"kernel-{kernel}.json".encode() in (process / "cmdline").read_bytes():
+                    found[pid] = (process / "stat").read_text().rpartition(")")[2].split()[0]
+        return found
+
+    def signal_kernel(self, kernel: str, number: int) -> None:
+        for pid in self.kernel_processes(kernel):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def inject(self, *what: str) -> None:
         self.lane.run(self.lane.bin / "gantry", "sim", "inject", "--root", self.root, *what, check=True)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The hosts of tests/vm/run: every file in checks/ is a topic of one of them, so that none is forgotten, and README.md names each."""
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import pathlib
 import re
 import sys
@@ -36,6 +38,13 @@ class Hosts(unittest.TestCase):
         self.assertEqual(PROGRAM.left_out(list(HOSTS)), [])
         left = PROGRAM.left_out([*set(HOSTS) - {"A", "J"}, "A:machine,faults"])
         self.assertEqual(left, ["A:driver,vfio,vgpu,gantry_vfio", "J:eight_gpus"])
+
+    def test_what_failed_is_said_again_at_the_end(self):
+        console = PROGRAM.Console(HERE / "monitor")
+        with contextlib.redirect_stdout(io.StringIO()):
+            for line in ("ok      there is /dev/kvm", "FAILED  a guest sees the VF", "ok      the kernel has no warning"):
+                console.line(line)
+        self.assertEqual((console.passed, console.failures, console.last_check), (2, ["a guest sees the VF"], "the kernel has no warning"))
 
 
 if __name__ == "__main__":
