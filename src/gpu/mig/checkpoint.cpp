@@ -20,15 +20,15 @@ constexpr std::uint64_t kMaxCheckpointNumber = 65'535;
 // NVML_GPU_INSTANCE_PROFILE_* by slices and attribute. "wide" stands for the one with more memory
 // than the usual profile of so many slices (1_SLICE_REV2).
 struct NumberRow {
-  unsigned slices;
   std::string_view attribute;
+  unsigned slices;
   unsigned number;
 };
 constexpr NumberRow kGpuNumbers[]{
-    {1, "", 0},         {2, "", 1},        {3, "", 2},      {4, "", 3},     {7, "", 4},
-    {8, "", 5},         {6, "", 6},        {1, "+me", 7},   {2, "+me", 8},  {1, "wide", 9},
-    {1, "+gfx", 10},    {2, "+gfx", 11},   {4, "+gfx", 12}, {1, "-me", 13}, {2, "-me", 14},
-    {1, "+me.all", 15}, {2, "+me.all", 16}};
+    {"", 1, 0},         {"", 2, 1},        {"", 3, 2},      {"", 4, 3},     {"", 7, 4},
+    {"", 8, 5},         {"", 6, 6},        {"+me", 1, 7},   {"+me", 2, 8},  {"wide", 1, 9},
+    {"+gfx", 1, 10},    {"+gfx", 2, 11},   {"+gfx", 4, 12}, {"-me", 1, 13}, {"-me", 2, 14},
+    {"+me.all", 1, 15}, {"+me.all", 2, 16}};
 
 // NVML_COMPUTE_INSTANCE_PROFILE_* of 1, 2, 3, ... slices; 9 where there is none.
 constexpr std::array<unsigned, 9> kComputeNumbers{9, 0, 1, 2, 3, 9, 6, 4, 5};

@@ -94,6 +94,7 @@ std::vector<std::string> words_of(std::string_view profile, const Placement& pla
 
 std::vector<std::string> uuids_of(const std::vector<ComputeInstance>& instances) {
   std::vector<std::string> texts;
+  texts.reserve(instances.size());
   for (const auto& instance : instances)
     texts.push_back(printable(instance.uuid.text.empty() ? instance.profile : instance.uuid.text));
   return texts;
@@ -105,6 +106,7 @@ std::vector<std::string> parts_of(std::string_view gpu_profile,
   if (parts.size() == 1 && parts[0].profile == gpu_profile) return {};
   if (parts.empty()) return {"no compute instances"};
   std::vector<std::string> texts;
+  texts.reserve(parts.size());
   for (const auto& part : parts)
     texts.push_back(fmt::format("{} at {}", part.profile, at(part.place, "compute slice")));
   for (std::size_t i = 0; i + 1 < texts.size(); ++i) texts[i] += ',';

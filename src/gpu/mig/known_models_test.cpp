@@ -13,6 +13,7 @@ using ::testing::HasSubstr;
 
 std::vector<unsigned> starts_of(const std::vector<Placement>& places) {
   std::vector<unsigned> starts;
+  starts.reserve(places.size());
   for (const auto& place : places) starts.push_back(place.start);
   return starts;
 }

@@ -17,7 +17,7 @@ namespace gantry::mig {
 struct Placement {
   unsigned start = 0;
   unsigned size = 0;
-  auto operator<=>(const Placement&) const = default;
+  auto operator<=>(const Placement&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct ComputeProfile {

@@ -182,6 +182,7 @@ std::vector<ComputeInstance> held_losses(const LayoutPlan& plan, Held held) {
 
 LayoutRefusal refuse_held(std::vector<ComputeInstance> held) {
   std::vector<std::string> names;
+  names.reserve(held.size());
   for (const auto& instance : held)
     names.push_back(fmt::format("{} ({})", instance.uuid.text, instance.profile));
   return {.reason = fmt::format("{} in use and would be destroyed: {}",
@@ -233,6 +234,7 @@ LayoutPlan plan_of_present(const ProfileTable& table) {
 std::string places_text(const ProfileTable& table, std::size_t profile) {
   const auto& places = table.gpu.profiles[profile].places;
   std::vector<unsigned> starts;
+  starts.reserve(places.size());
   for (const auto& place : places) starts.push_back(place.start);
   return fmt::format("{} takes {} from {}", table.gpu.profiles[profile].name,
                      counted(table.size(profile), "memory slice"), fmt::join(starts, ", "));

@@ -115,9 +115,11 @@ LayoutRequest request_for(const MigGpu& gpu, const std::vector<std::size_t>& pro
 }
 
 // What the GPU has after the plan is what was asked, at places of the table, without overlap.
-void check_result(const MigGpu& gpu, const LayoutPlan& plan, std::vector<std::size_t> profiles) {
+void check_result(const MigGpu& gpu, const LayoutPlan& plan,
+                  const std::vector<std::size_t>& profiles) {
   const auto next = after(gpu, plan);
   std::vector<std::string> wanted;
+  wanted.reserve(profiles.size());
   for (const auto profile : profiles) wanted.push_back(gpu.profiles[profile].name);
   std::vector<std::string> have;
   for (std::size_t i = 0; i < next.instances.size(); ++i) {
@@ -211,6 +213,7 @@ void divide(const GpuProfile& profile, Divisions& all,
 
 std::vector<std::string> names_of(const std::vector<std::pair<std::string, Placement>>& parts) {
   std::vector<std::string> names;
+  names.reserve(parts.size());
   for (const auto& [name, place] : parts) names.push_back(name);
   return names;
 }
