@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU as far as MIG is concerned: its mode, the profiles that it offers, where instances of them
-// can begin, and the instances that it has. Plain values, read through NVML by `gantry-nvml mig`.
+// One GPU as far as MIG is concerned: its mode, the profiles that it offers, where instances of
+// them can begin, and the instances that it has. Plain values, read through NVML by `gantry-nvml
+// mig`.
 #pragma once
 
 #include "gpu/model/inventory.hpp"
@@ -20,10 +21,10 @@ struct Placement {
 };
 
 struct ComputeProfile {
-  std::string name;     // "1c.3g.71gb"; the one over the whole GPU instance: "3g.71gb"
-  unsigned id = 0;      // NVML's number of it, for the creation
-  unsigned slices = 0;  // compute slices
-  unsigned max = 0;     // how many of it one GPU instance can have
+  std::string name;               // "1c.3g.71gb"; the one over the whole GPU instance: "3g.71gb"
+  unsigned id = 0;                // NVML's number of it, for the creation
+  unsigned slices = 0;            // compute slices
+  unsigned max = 0;               // how many of it one GPU instance can have
   std::vector<Placement> places;  // by start
   bool operator==(const ComputeProfile&) const = default;
 };
@@ -67,6 +68,7 @@ struct MigGpu {
   model::MigMode pending = model::MigMode::Unknown;
   std::vector<GpuProfile> profiles;
   std::vector<GpuInstance> instances;  // by place
+  std::uint32_t subsystem_id = 0;      // as device_id; 0 if it is not known
   bool operator==(const MigGpu&) const = default;
 };
 
