@@ -41,8 +41,6 @@ std::string cut(std::string text, std::size_t width) {
 std::string label_of(const SliceBox& box, std::size_t width) {
   if (box.profile.empty()) return width >= 3 ? " - " : width >= 1 ? "-" : "";
   auto label = box.profile;
-  if (box.change == Change::Create) label += '*';
-  if (box.change == Change::Destroy) label += '!';
   if (label.size() <= width) return label;
   label = label.substr(0, label.find('.'));
   return label.size() <= width ? label : "";

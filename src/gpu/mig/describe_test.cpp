@@ -39,10 +39,29 @@ TEST(MigPicture, SaysWhyThereIsNone) {
   EXPECT_EQ(describe_gpu(gpu), "GPU 0  NVIDIA H200   no MIG");
 }
 
+TEST(MigPicture, MarksWhatChanges) {
+  const auto gpu = gpu_for_test("H200", "3g.71gb@4,1g.18gb@0");
+  const auto decision = solve(gpu, layout_for_test("3g.71gb,1g.35gb@0"));
+  const auto& plan = std::get<LayoutPlan>(decision);
+  const auto before = present_boxes(gpu, plan);
+  EXPECT_EQ(before.front(), (SliceBox{{0, 1}, "1g.18gb", SliceBox::Change::Destroy}));
+  EXPECT_EQ(before.back(), (SliceBox{{4, 4}, "3g.71gb", SliceBox::Change::None}));
+  const auto planned = planned_boxes(gpu, plan);
+  EXPECT_EQ(planned.front(), (SliceBox{{0, 2}, "1g.35gb", SliceBox::Change::Create}));
+  EXPECT_EQ(planned[1], (SliceBox{{2, 1}, "", SliceBox::Change::None}));
+}
+
 TEST(MigDescribe, SaysWhatAPlanDoes) {
   const auto gpu = gpu_for_test("H200", "1g.18gb@0,1g.18gb@1,2g.35gb@2,3g.71gb@4");
   EXPECT_EQ(plan_text(gpu, "3g.71gb,2x1g.18gb,1g.35gb"),
-            "GPU 0  NVIDIA H200   [1g.18][1g.18][2g.35gb!    ][3g.71gb                   ]\n");
+            R"(GPU 0  NVIDIA H200   [1g   ][1g   ][2g.35gb     ][3g.71gb                   ]
+                ->   [1g   ][1g   ][1g.35gb     ][3g.71gb                   ]
+  keep    1g.18gb at memory slice 0: MIG-0
+  keep    1g.18gb at memory slice 1: MIG-1
+  keep    3g.71gb at memory slices 4-7: MIG-3
+  destroy 2g.35gb at memory slices 2-3: MIG-2
+  create  1g.35gb at memory slices 2-3
+)");
 }
 
 TEST(MigDescribe, ShowsComputeInstances) {

@@ -38,11 +38,22 @@ struct ComputeChoice {
   Gain gain;
 };
 
+Gain compute_gain(const ComputeProfile& profile, const Placement& place, const GpuInstance* present,
+                  Held held) {
+  const auto name = parse_profile_name(profile.name);
+  if (present == nullptr || !name.ok()) return {};
+  for (const auto& old : present->compute) {
+    if (old.place == place && has_profile(*name, old.profile))
+      return {is_held(old, held) ? 1U : 0U, 1, 0};
+  }
+  return {};
+}
+
 ComputeChoice choose_compute(const ProfileTable& table, const InstanceKind& kind,
                              const GpuInstance* present, Held held) {
   std::vector<PlaceGroup> groups;
   std::vector<const ComputeProfile*> profiles;
-  for (const auto part : kind.compute) {
+  for (const auto part : kind.compute) {  // equal ones follow each other
     const auto& profile = table.compute[kind.profile][part];
     if (!profiles.empty() && profiles.back() == &profile) {
       ++groups.back().count;
@@ -50,16 +61,8 @@ ComputeChoice choose_compute(const ProfileTable& table, const InstanceKind& kind
     }
     profiles.push_back(&profile);
     auto& group = groups.emplace_back(PlaceGroup{.count = 1, .options = {}});
-    const auto name = parse_profile_name(profile.name);
-    for (const auto& place : profile.places) {
-      Gain gain;
-      for (const auto& old :
-           present == nullptr ? std::vector<ComputeInstance>{} : present->compute) {
-        if (old.place == place && name.ok() && has_profile(*name, old.profile))
-          gain = {is_held(old, held) ? 1U : 0U, 1, 0};
-      }
-      group.options.push_back({place, gain});
-    }
+    for (const auto& place : profile.places)
+      group.options.push_back({place, compute_gain(profile, place, present, held)});
   }
   const auto found = find_places(groups, [](SliceMask) { return std::vector<unsigned>{}; });
   ComputeChoice choice;
@@ -140,8 +143,13 @@ KeptGpuInstance keep(const GpuInstance& present, const std::vector<ComputeCreati
   return kept;
 }
 
+// A mode that waits for a reset counts, too.
+bool mode_differs(const MigGpu& gpu, model::MigMode mode) {
+  return gpu.current != mode || (gpu.pending != mode && gpu.pending != model::MigMode::Unknown);
+}
+
 LayoutPlan to_plan(const ProfileTable& table, const Attempt& attempt, Held held) {
-  LayoutPlan plan{.changes_mode = table.gpu.current != model::MigMode::Enabled};
+  LayoutPlan plan{.changes_mode = mode_differs(table.gpu, model::MigMode::Enabled)};
   std::vector<const GpuInstance*> kept;
   for (const auto& [kind, place] : attempt.instances) {
     const auto& profile = table.gpu.profiles[kind.profile];
@@ -191,7 +199,7 @@ LayoutDecision unless_held(LayoutPlan plan, Held held) {
 
 LayoutPlan plan_without_mig(const MigGpu& gpu) {
   return {.mode = model::MigMode::Disabled,
-          .changes_mode = gpu.current != model::MigMode::Disabled,
+          .changes_mode = mode_differs(gpu, model::MigMode::Disabled),
           .keep = {},
           .destroy = gpu.instances,
           .create = {}};
@@ -211,7 +219,7 @@ bool is_present(const ProfileTable& table, const LayoutRequest& request) {
 }
 
 LayoutPlan plan_of_present(const ProfileTable& table) {
-  LayoutPlan plan{.changes_mode = table.gpu.current != model::MigMode::Enabled};
+  LayoutPlan plan{.changes_mode = mode_differs(table.gpu, model::MigMode::Enabled)};
   for (const auto& instance : table.gpu.instances)
     plan.keep.push_back({.id = instance.id,
                          .profile = instance.profile,

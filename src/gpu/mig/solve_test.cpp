@@ -129,6 +129,8 @@ TEST(MigSolve, TurnsMigModeOffAndOn) {
   const auto on = planned(gpu, "on");
   EXPECT_TRUE(on.changes_mode);
   EXPECT_FALSE(on.changes_instances());
+  gpu.pending = model::MigMode::Enabled;  // a reset would turn it on
+  EXPECT_TRUE(planned(gpu, "off").changes_mode);
   gpu.current = model::MigMode::Unsupported;
   EXPECT_EQ(solved(gpu, "on"), "refused: NVIDIA H200 has no MIG");
   EXPECT_TRUE(planned(gpu, "off").changes_nothing());
