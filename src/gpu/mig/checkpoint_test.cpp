@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-std::string refusal(std::string_view text) {
+std::string checkpoint_refusal(std::string_view text) {
   const auto saved = parse_checkpoint(text, "saved.json");
   return saved.ok() ? "accepted" : saved.error().text();
 }
@@ -60,16 +60,19 @@ TEST(MigCheckpoint, ReadsNullAsAnEmptyList) {
 }
 
 TEST(MigCheckpoint, RefusesOtherTexts) {
-  EXPECT_THAT(refusal("x"), HasSubstr("saved.json"));
-  EXPECT_THAT(refusal("{}"), HasSubstr("is missing or not v1, so this is not a MIG checkpoint"));
-  EXPECT_THAT(refusal(R"({"Version":"v1","MigState":{"Devices":{}}})"),
+  EXPECT_THAT(checkpoint_refusal("x"), HasSubstr("saved.json"));
+  EXPECT_THAT(checkpoint_refusal("{}"),
+              HasSubstr("is missing or not v1, so this is not a MIG checkpoint"));
+  EXPECT_THAT(checkpoint_refusal(R"({"Version":"v1","MigState":{"Devices":{}}})"),
               HasSubstr("must be a list"));
-  EXPECT_THAT(refusal(R"({"Version":"v1","MigState":{"Devices":[1]}})"),
+  EXPECT_THAT(checkpoint_refusal(R"({"Version":"v1","MigState":{"Devices":[1]}})"),
               HasSubstr("must have objects"));
-  EXPECT_THAT(refusal(R"({"Version":"v1","MigState":{"Devices":[{}]}})"), HasSubstr("no `UUID`"));
-  EXPECT_THAT(refusal(R"({"Version":"v1","MigState":{"Devices":[{"UUID":"a","MigMode":2}]}})"),
-              HasSubstr("`MigMode` must be 0 or 1"));
-  EXPECT_THAT(refusal(R"({"Version":"v1","MigState":{"Devices":[{"UUID":"a","MigMode":1,
+  EXPECT_THAT(checkpoint_refusal(R"({"Version":"v1","MigState":{"Devices":[{}]}})"),
+              HasSubstr("no `UUID`"));
+  EXPECT_THAT(
+      checkpoint_refusal(R"({"Version":"v1","MigState":{"Devices":[{"UUID":"a","MigMode":2}]}})"),
+      HasSubstr("`MigMode` must be 0 or 1"));
+  EXPECT_THAT(checkpoint_refusal(R"({"Version":"v1","MigState":{"Devices":[{"UUID":"a","MigMode":1,
                           "GpuInstances":[{"ProfileID":-1}]}]}})"),
               HasSubstr("`ProfileID` must be a number"));
 }

@@ -56,13 +56,13 @@ std::string entry_with(std::string_view fields) {
   return "version: v1\nmig-configs:\n  a:\n  - {" + std::string(fields) + "}\n";
 }
 
-std::string refusal(std::string_view text) {
+std::string config_refusal(std::string_view text) {
   const auto config = parse_config(text, "mig.yaml");
   return config.ok() ? "accepted" : config.error().text();
 }
 
 std::string entry_refusal(std::string_view fields) {
-  return refusal(entry_with(fields));
+  return config_refusal(entry_with(fields));
 }
 
 TEST(MigConfigFile, SelectsGpusByModelAndIndex) {
@@ -146,18 +146,21 @@ TEST(MigConfigFile, AcceptsWhatOthersAccept) {
         "devices: all, mig-enabled: true, mig-devices: {1g.5gb: 2, 7g.40gb: 0}"}) {
     EXPECT_EQ(entry_refusal(fields), "accepted") << fields;
   }
-  EXPECT_EQ(refusal("version: v1"), "accepted");
+  EXPECT_EQ(config_refusal("version: v1"), "accepted");
 }
 
 TEST(MigConfigFile, RefusesOtherFiles) {
-  EXPECT_THAT(refusal(""), HasSubstr("`version` is missing"));
-  EXPECT_THAT(refusal("[]"), HasSubstr("the file must be a map"));
-  EXPECT_THAT(refusal("version: v2"), HasSubstr("mig.yaml:1: version `v2` is not supported"));
-  EXPECT_THAT(refusal("version: v1\nbogus: 1"), HasSubstr("the file has no field `bogus`"));
-  EXPECT_THAT(refusal("version: v1\nmig-configs: {}"), HasSubstr("at least one configuration"));
-  EXPECT_THAT(refusal("version: v1\nmig-configs: {a: []}"), HasSubstr("at least one entry"));
-  EXPECT_THAT(refusal("version: v1\nmig-configs: {a: [1]}"), HasSubstr("an entry must be a map"));
-  EXPECT_THAT(refusal("version: v1\nmig-configs:\n  a:\n  - device: all\n"),
+  EXPECT_THAT(config_refusal(""), HasSubstr("`version` is missing"));
+  EXPECT_THAT(config_refusal("[]"), HasSubstr("the file must be a map"));
+  EXPECT_THAT(config_refusal("version: v2"),
+              HasSubstr("mig.yaml:1: version `v2` is not supported"));
+  EXPECT_THAT(config_refusal("version: v1\nbogus: 1"), HasSubstr("the file has no field `bogus`"));
+  EXPECT_THAT(config_refusal("version: v1\nmig-configs: {}"),
+              HasSubstr("at least one configuration"));
+  EXPECT_THAT(config_refusal("version: v1\nmig-configs: {a: []}"), HasSubstr("at least one entry"));
+  EXPECT_THAT(config_refusal("version: v1\nmig-configs: {a: [1]}"),
+              HasSubstr("an entry must be a map"));
+  EXPECT_THAT(config_refusal("version: v1\nmig-configs:\n  a:\n  - device: all\n"),
               HasSubstr("mig.yaml:4: an entry has no field `device`; did you mean `devices`?"));
 }
 

@@ -24,7 +24,7 @@ hooks:
   - command: /bin/false
 )";
 
-std::string refusal(std::string_view hooks) {
+std::string hooks_refusal(std::string_view hooks) {
   const auto parsed = parse_hooks("version: v1\nhooks: " + std::string(hooks), "hooks.yaml");
   return parsed.ok() ? "accepted" : parsed.error().text();
 }
@@ -43,25 +43,28 @@ TEST(MigHooksFile, ReadsCommands) {
 
 TEST(MigHooksFile, AcceptsAFileWithoutHooks) {
   EXPECT_EQ(*parse_hooks("version: v1", "hooks.yaml"), MigHooks{});
-  EXPECT_EQ(refusal("{}"), "accepted");
-  EXPECT_EQ(refusal("{apply-exit: }"), "accepted");
+  EXPECT_EQ(hooks_refusal("{}"), "accepted");
+  EXPECT_EQ(hooks_refusal("{apply-exit: }"), "accepted");
 }
 
 TEST(MigHooksFile, RefusesOtherFiles) {
   EXPECT_FALSE(parse_hooks("hooks: {}", "hooks.yaml").ok());
-  EXPECT_THAT(refusal("[]"), HasSubstr("hooks must be a map"));
-  EXPECT_THAT(refusal("{aply-start: []}"), HasSubstr("did you mean `apply-start`?"));
-  EXPECT_THAT(refusal("{apply-start: 1}"), HasSubstr("apply-start must be a list"));
-  EXPECT_THAT(refusal("{apply-start: [1]}"), HasSubstr("a hook must be a map"));
-  EXPECT_THAT(refusal("{apply-start: [{args: [a]}]}"), HasSubstr("a hook needs a `command`"));
-  EXPECT_THAT(refusal("{apply-start: [{command: a, arg: 1}]}"), HasSubstr("did you mean `args`?"));
-  EXPECT_THAT(refusal("{apply-start: [{command: a, args: b}]}"), HasSubstr("args must be a list"));
-  EXPECT_THAT(refusal("{apply-start: [{command: a, args: [[]]}]}"),
+  EXPECT_THAT(hooks_refusal("[]"), HasSubstr("hooks must be a map"));
+  EXPECT_THAT(hooks_refusal("{aply-start: []}"), HasSubstr("did you mean `apply-start`?"));
+  EXPECT_THAT(hooks_refusal("{apply-start: 1}"), HasSubstr("apply-start must be a list"));
+  EXPECT_THAT(hooks_refusal("{apply-start: [1]}"), HasSubstr("a hook must be a map"));
+  EXPECT_THAT(hooks_refusal("{apply-start: [{args: [a]}]}"), HasSubstr("a hook needs a `command`"));
+  EXPECT_THAT(hooks_refusal("{apply-start: [{command: a, arg: 1}]}"),
+              HasSubstr("did you mean `args`?"));
+  EXPECT_THAT(hooks_refusal("{apply-start: [{command: a, args: b}]}"),
+              HasSubstr("args must be a list"));
+  EXPECT_THAT(hooks_refusal("{apply-start: [{command: a, args: [[]]}]}"),
               HasSubstr("an argument must be text"));
-  EXPECT_THAT(refusal("{apply-start: [{command: a, envs: [b]}]}"), HasSubstr("envs must be a map"));
-  EXPECT_THAT(refusal("{apply-start: [{command: a, envs: {\"b=c\": d}}]}"),
+  EXPECT_THAT(hooks_refusal("{apply-start: [{command: a, envs: [b]}]}"),
+              HasSubstr("envs must be a map"));
+  EXPECT_THAT(hooks_refusal("{apply-start: [{command: a, envs: {\"b=c\": d}}]}"),
               HasSubstr("is not the name of an environment variable"));
-  EXPECT_THAT(refusal("{apply-start: [{command: [a]}]}"), HasSubstr("command must be text"));
+  EXPECT_THAT(hooks_refusal("{apply-start: [{command: [a]}]}"), HasSubstr("command must be text"));
 }
 
 }  // namespace
