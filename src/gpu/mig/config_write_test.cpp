@@ -26,7 +26,7 @@ MigGpu disabled(std::string_view model) {
   return gpu;
 }
 
-MigConfigFile reread(const MigConfigFile& config, bool json) {
+MigConfigFile reread_config(const MigConfigFile& config, bool json) {
   const auto back = parse_config(json ? to_json(config) : to_yaml(config), "written");
   EXPECT_TRUE(back.ok()) << back.error().text() << to_yaml(config);
   return back.ok() ? *back : MigConfigFile{};
@@ -94,8 +94,8 @@ TEST(MigConfigExport, ReadsBackAsItWasWritten) {
   const auto config = export_config(in_order({gpu_for_test("A100-40GB", "3g.20gb,1g.5gb+me"),
                                               disabled("A30"), gpu_for_test("H200", "7x1g.18gb")}),
                                     "a \"label\"");
-  expect_same(config, reread(config, false));
-  expect_same(config, reread(config, true));
+  expect_same(config, reread_config(config, false));
+  expect_same(config, reread_config(config, true));
 }
 
 TEST(MigConfigGenerate, HasTheConventionalNames) {
@@ -111,8 +111,8 @@ TEST(MigConfigGenerate, HasTheConventionalNames) {
   EXPECT_THAT(config->configs.at("all-balanced")[0].counts,
               ElementsAre(Pair("1g.18gb", 2U), Pair("2g.35gb", 1U), Pair("3g.71gb", 1U)));
   EXPECT_THAT(config->configs.at("all-balanced")[0].device_filter, IsEmpty());
-  expect_same(*config, reread(*config, false));
-  expect_same(*config, reread(*config, true));
+  expect_same(*config, reread_config(*config, false));
+  expect_same(*config, reread_config(*config, true));
 }
 
 TEST(MigConfigGenerate, SeparatesModels) {

@@ -31,7 +31,8 @@ TEST(KnownModels, FindsModelsByName) {
 
 TEST(KnownModels, HaveNamesThatFitTheirSlices) {
   for (const auto& model : known_models()) {
-    for (const auto& profile : known_gpu(model)->profiles) {
+    const auto gpu = *known_gpu(model);
+    for (const auto& profile : gpu.profiles) {
       const auto name = parse_profile_name(profile.name);
       ASSERT_TRUE(name.ok()) << name.error().text();
       EXPECT_EQ(name->gpu_slices, profile.slices) << model << " " << profile.name;

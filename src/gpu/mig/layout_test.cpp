@@ -10,7 +10,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-std::string reread(std::string_view words) {
+std::string reread_words(std::string_view words) {
   const auto request = parse_layout(words);
   return request.ok() ? to_words(*request) : request.error().text();
 }
@@ -29,29 +29,29 @@ TEST(MigLayout, PrintsWhatItReads) {
   for (const auto* words :
        {"3g.71gb,2g.35gb,1g.18gb", "2x1g.18gb", "3g.71gb@4", "3g.20gb=1+2", "3x1c.3g.71gb",
         "1c.3g.71gb@0", "3g.71gb=0", "off", "on", "1g.24gb-me"}) {
-    EXPECT_EQ(reread(words), words);
+    EXPECT_EQ(reread_words(words), words);
   }
-  EXPECT_EQ(reread("all-disabled"), "off");
-  EXPECT_EQ(reread(" all-enabled "), "on");
+  EXPECT_EQ(reread_words("all-disabled"), "off");
+  EXPECT_EQ(reread_words(" all-enabled "), "on");
 }
 
 TEST(MigLayout, RefusesOtherWords) {
-  EXPECT_THAT(reread(""), HasSubstr("the layout is empty; write instances such as"));
-  EXPECT_THAT(reread("3g.71gb,"), HasSubstr("is not the name of a MIG profile"));
-  EXPECT_THAT(reread("0x1g.18gb"), HasSubstr("the number of instances is 1 to 64"));
-  EXPECT_THAT(reread("65x1g.18gb"), HasSubstr("the number of instances is 1 to 64"));
-  EXPECT_THAT(reread("40x1g.18gb,40x1g.18gb"), HasSubstr("more than 64 instances"));
-  EXPECT_THAT(reread("2x1g.18gb@3"), HasSubstr("only one instance can begin at a slice"));
-  EXPECT_THAT(reread("1g.18gb@"), HasSubstr("after @ comes the first memory slice"));
-  EXPECT_THAT(reread("1g.18gb@64"), HasSubstr("after @ comes the first memory slice"));
-  EXPECT_THAT(reread("3g.71gb=1+"), HasSubstr("after = come compute slices"));
-  EXPECT_THAT(reread("3g.71gb="), HasSubstr("after = come compute slices"));
-  EXPECT_THAT(reread("1c.3g.71gb=1+1"), HasSubstr("the name already says"));
-  EXPECT_THAT(reread(std::string(5000, '1')), HasSubstr("too long"));
+  EXPECT_THAT(reread_words(""), HasSubstr("the layout is empty; write instances such as"));
+  EXPECT_THAT(reread_words("3g.71gb,"), HasSubstr("is not the name of a MIG profile"));
+  EXPECT_THAT(reread_words("0x1g.18gb"), HasSubstr("the number of instances is 1 to 64"));
+  EXPECT_THAT(reread_words("65x1g.18gb"), HasSubstr("the number of instances is 1 to 64"));
+  EXPECT_THAT(reread_words("40x1g.18gb,40x1g.18gb"), HasSubstr("more than 64 instances"));
+  EXPECT_THAT(reread_words("2x1g.18gb@3"), HasSubstr("only one instance can begin at a slice"));
+  EXPECT_THAT(reread_words("1g.18gb@"), HasSubstr("after @ comes the first memory slice"));
+  EXPECT_THAT(reread_words("1g.18gb@64"), HasSubstr("after @ comes the first memory slice"));
+  EXPECT_THAT(reread_words("3g.71gb=1+"), HasSubstr("after = come compute slices"));
+  EXPECT_THAT(reread_words("3g.71gb="), HasSubstr("after = come compute slices"));
+  EXPECT_THAT(reread_words("1c.3g.71gb=1+1"), HasSubstr("the name already says"));
+  EXPECT_THAT(reread_words(std::string(5000, '1')), HasSubstr("too long"));
 }
 
 TEST(MigLayout, ExplainsANumberThatCouldMeanTwoThings) {
-  EXPECT_THAT(reread("3g.71gb=2"), HasSubstr("write 2x3g.71gb or 2c.3g.71gb"));
+  EXPECT_THAT(reread_words("3g.71gb=2"), HasSubstr("write 2x3g.71gb or 2c.3g.71gb"));
 }
 
 TEST(MigLayout, TakesCountsOfAConfigurationFile) {

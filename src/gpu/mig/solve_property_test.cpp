@@ -14,7 +14,7 @@
 namespace gantry::mig {
 namespace {
 
-constexpr unsigned kChangesPerModel = 400;
+constexpr unsigned kChangesPerModel = 1500;
 
 // An instance at a place: profile, then start, then the compute instances in it.
 struct Placed {

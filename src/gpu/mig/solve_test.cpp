@@ -107,8 +107,8 @@ TEST(MigSolve, UsesMoreGpuInstancesForHeldComputeInstances) {
 
 TEST(MigSolve, NeverDestroysAHeldInstance) {
   const auto gpu = gpu_for_test("H200", "1g.18gb@0,1g.18gb@1,2g.35gb@2,3g.71gb@4");
-  EXPECT_EQ(solved(gpu, "1g.18gb", {}), "1g.18gb@1");
-  EXPECT_EQ(solved(gpu, "1g.18gb", {{"MIG-0"}}), "1g.18gb@0");
+  EXPECT_EQ(solved(gpu, "1g.18gb", {}), "1g.18gb@0");
+  EXPECT_EQ(solved(gpu, "1g.18gb", {{"MIG-1"}}), "1g.18gb@1");
   const auto refusal = refused(gpu, "4g.71gb,3g.71gb", {{"MIG-2"}, {"MIG-3"}});
   EXPECT_EQ(refusal.reason, "an instance is in use and would be destroyed: MIG-2 (2g.35gb)");
   ASSERT_THAT(refusal.held, SizeIs(1));
