@@ -5,6 +5,7 @@
 #include "base/sys/child.hpp"
 #include "base/sys/spawn.hpp"
 #include "gpu/nvml/find_library.hpp"
+#include "gpu/nvml/mig_machine.hpp"
 #include "gpu/nvml/read_view.hpp"
 #include "gpu/nvml/watch.hpp"
 #include "gpu/probe/kernel_view.hpp"
@@ -28,12 +29,12 @@ constexpr int kUsage = 2;
 constexpr std::uint64_t kLongestWaitMs = 3'600'000;
 constexpr int kLeastArguments = 7;
 
-// PROGRAM COMMAND PROTOCOL ROOT LD_CACHE PARTS|EVENT_WAIT_MS DRIVER_ROOT LIBRARIES...
+// PROGRAM COMMAND PROTOCOL ROOT LD_CACHE PARTS|EVENT_WAIT_MS|"" DRIVER_ROOT LIBRARIES...
 struct Request {
   std::string_view command;
   std::string root;
   std::string ld_cache;
-  std::string_view fourth;  // PARTS or EVENT_WAIT_MS
+  std::string_view fourth;  // PARTS or EVENT_WAIT_MS; "" for mig
   driver::DriverLocation driver;
 };
 
@@ -81,6 +82,18 @@ int run_watch(const Request& request) {
   return watch(*host, *std::move(loaded), std::chrono::milliseconds(*wait));
 }
 
+int run_mig(const Request& request) {
+  const auto host = sys::Host::at(request.root);
+  if (!host.ok()) return serve_no_mig(host.error(), sys::kSpawnedDescriptor);
+  auto loaded = load(*host, request);
+  if (!loaded.ok()) return serve_no_mig(loaded.error(), sys::kSpawnedDescriptor);
+  const auto* nvml = new Nvml(*std::move(loaded));  // never destroyed, as above
+  const auto started = nvml->nvmlInit_v2();
+  if (started != NVML_SUCCESS && started != NVML_ERROR_ALREADY_INITIALIZED)
+    return serve_no_mig(nvml_error(started, "nvmlInit_v2"), sys::kSpawnedDescriptor);
+  return serve_mig(*nvml, sys::kSpawnedDescriptor);
+}
+
 }  // namespace
 
 int program(int argc, char** argv) {
@@ -106,7 +119,8 @@ int program(int argc, char** argv) {
   // No destructors, no atexit: the vendor's libraries have both, and they can hang.
   if (request->command == probe::kViewCommand) ::_exit(run_view(*request));
   if (request->command == probe::kWatchCommand) ::_exit(run_watch(*request));
-  return refuse("the command is neither view nor watch");
+  if (request->command == probe::kMigCommand) ::_exit(run_mig(*request));
+  return refuse("the command is none of view, watch and mig");
 }
 
 }  // namespace gantry::nvml

@@ -2,8 +2,10 @@
 // gantry-nvml: the program that loads NVIDIA's library, because gantry itself is static and cannot.
 //   gantry-nvml view  PROTOCOL ROOT LD_CACHE PARTS         DRIVER_ROOT LIBRARIES...
 //   gantry-nvml watch PROTOCOL ROOT LD_CACHE EVENT_WAIT_MS DRIVER_ROOT LIBRARIES...
+//   gantry-nvml mig   PROTOCOL ROOT LD_CACHE ""            DRIVER_ROOT LIBRARIES...
 // `view` writes one NvmlView to descriptor 3, a pipe. `watch` exchanges messages over descriptor 3,
-// a socket (nvml_child/wire.hpp).
+// a socket (nvml_child/wire.hpp). `mig` reads requests from descriptor 3, a socket, and answers
+// there (mig_nvml/messages.hpp): a library of the vendor may print to standard output.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -20,11 +22,12 @@ namespace gantry::probe {
 inline constexpr std::string_view kNvmlProgram = "gantry-nvml";
 inline constexpr std::string_view kViewCommand = "view";
 inline constexpr std::string_view kWatchCommand = "watch";
+inline constexpr std::string_view kMigCommand = "mig";
 // Increase it with every change of the arguments or of a message: during an upgrade the two
 // programs can have different versions.
-inline constexpr std::string_view kNvmlProtocol = "1";
+inline constexpr std::string_view kNvmlProtocol = "2";
 
-// The arguments after PROTOCOL; `fourth` is PARTS or EVENT_WAIT_MS.
+// The arguments after PROTOCOL; `fourth` is PARTS, EVENT_WAIT_MS or "".
 std::vector<std::string> nvml_arguments(const sys::Host& host, const std::string& ld_cache,
                                         std::string fourth, const driver::DriverLocation& driver);
 
