@@ -6,6 +6,7 @@
 #include "gpu/device_users/node_search.hpp"
 #include "gpu/nvml_child/cgroup.hpp"
 #include "gpu/procfs/gpus.hpp"
+#include "gpu/procfs/mig.hpp"
 
 #include <fmt/format.h>
 
@@ -71,8 +72,11 @@ Result<std::vector<std::string>> device_nodes(const sys::Host& host, const model
   std::vector<std::string> nodes;
   const auto known = procfs::read_gpu(host, gpu);
   if (!known.ok() && known.error().code() == Errc::Timeout) return known.error();
-  if (known.ok() && known->gpu.minor)
+  if (known.ok() && known->gpu.minor) {
     nodes.push_back(fmt::format("/dev/nvidia{}", *known->gpu.minor));
+    for (const auto minor : procfs::mig_capability_minors(host, *known->gpu.minor))
+      nodes.push_back(fmt::format("/dev/nvidia-caps/nvidia-cap{}", minor));
+  }
   const auto device = fmt::format("/sys/bus/pci/devices/{}", gpu.sysfs());
   add_names(host, device + "/drm", "/dev/dri/", nodes);
   add_names(host, device + "/vfio-dev", "/dev/vfio/devices/", nodes);
@@ -83,6 +87,11 @@ Result<std::vector<std::string>> device_nodes(const sys::Host& host, const model
 
 Result<std::vector<DeviceUser>> find_users(const sys::Host& host, const model::PciAddress& gpu) {
   GANTRY_TRY(const auto nodes, device_nodes(host, gpu));
+  return find_node_users(host, nodes);
+}
+
+Result<std::vector<DeviceUser>> find_node_users(const sys::Host& host,
+                                                const std::vector<std::string>& nodes) {
   std::vector<DeviceUser> users;
   if (nodes.empty()) return users;
   GANTRY_TRY(const auto names, host.list("/proc").in("finding the users of a GPU"));

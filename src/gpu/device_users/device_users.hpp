@@ -26,9 +26,9 @@ struct DeviceUser {
 // "process 4711 (python3 train.py) of pod 6f9c1d1e-... with /dev/nvidia0 open"
 std::string describe(const DeviceUser& user);
 
-// The nodes of one GPU: /dev/nvidiaN, its DRM nodes, and those of VFIO: the group and the device.
-// Not nvidiactl and nvidia-uvm, which belong to no GPU. Timeout if the driver does not say in time
-// which node it is.
+// The nodes of one GPU: /dev/nvidiaN, those of its MIG instances below /dev/nvidia-caps, its DRM
+// nodes, and those of VFIO: the group and the device. Not nvidiactl and nvidia-uvm, which belong to
+// no GPU. Timeout if the driver does not say in time which node it is.
 Result<std::vector<std::string>> device_nodes(const sys::Host& host, const model::PciAddress& gpu);
 
 // By pid; a process appears once. Processes that end meanwhile are left out. Denied if the
@@ -36,5 +36,8 @@ Result<std::vector<std::string>> device_nodes(const sys::Host& host, const model
 // Timeout for the same reason if the driver does not answer. Reads /proc for every process of the
 // machine: milliseconds to tenths of a second.
 Result<std::vector<DeviceUser>> find_users(const sys::Host& host, const model::PciAddress& gpu);
+// Of these nodes: "/dev/nvidia-caps/nvidia-cap12" for the users of one MIG instance.
+Result<std::vector<DeviceUser>> find_node_users(const sys::Host& host,
+                                                const std::vector<std::string>& nodes);
 
 }  // namespace gantry::device_users

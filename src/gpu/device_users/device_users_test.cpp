@@ -104,6 +104,21 @@ TEST(NodeSearch, FindsANodeUnderAnotherNameByItsNumber) {
   EXPECT_THAT(*search.used_by(pid), ElementsAre(nodes.front()));
 }
 
+TEST(DeviceUsers, OfMigInstancesAreUsersOfTheGpu) {
+  BusyMachine machine;
+  machine.tree.file("proc/driver/nvidia/capabilities/gpu3/mig/gi1/access", "DeviceFileMinor: 12\n");
+  machine.tree.file("proc/driver/nvidia/capabilities/gpu3/mig/gi1/ci0/access",
+                    "DeviceFileMinor: 13\n");
+  machine.add_process(4711, "train", "/dev/nvidia-caps/nvidia-cap13");
+  machine.add_process(4712, "other", "/dev/nvidia-caps/nvidia-cap30");
+  const auto users = find_users(machine.tree.host(), used_gpu);
+  ASSERT_EQ(users->size(), 1U);
+  EXPECT_EQ(users->front().pid, 4711U);
+  EXPECT_EQ(find_node_users(machine.tree.host(), {"/dev/nvidia-caps/nvidia-cap30"})->front().pid,
+            4712U);
+  EXPECT_THAT(*find_node_users(machine.tree.host(), {}), IsEmpty());
+}
+
 TEST(DeviceUsers, OfAGpuWithoutNodesAreNone) {
   const BusyMachine machine;
   EXPECT_THAT(*find_users(machine.tree.host(), {.bus = 0x77}), IsEmpty());

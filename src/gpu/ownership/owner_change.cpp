@@ -80,7 +80,8 @@ OwnerIntent intent_of(const OwnerChange& change) {
           .use = change.use,
           .what = change.what,
           .pid = static_cast<std::uint32_t>(::getpid()),
-          .since_unix_seconds = std::time(nullptr)};
+          .since_unix_seconds = std::time(nullptr),
+          .kept = change.parts ? change.parts->kept : std::vector<std::string>{}};
 }
 
 Status settle_change(OwnershipStore& ledger, const OwnerIntent& intent, ActOutcome outcome) {

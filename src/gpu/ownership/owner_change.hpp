@@ -12,10 +12,21 @@
 #include "gpu/ownership/ownership_store.hpp"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace gantry::ownership {
+
+// What of a card with MIG a change is about, if not the whole card.
+struct ChangedParts {
+  std::vector<std::string> kept;  // UUIDs of the instances that stay as they are, with their users
+  // UUIDs of those that are removed, and their names as GKE gives them, "nvidia0/gi1": nothing may
+  // use them.
+  std::vector<std::string> going;
+  std::vector<std::string> nodes;  // their device nodes: "/dev/nvidia-caps/nvidia-cap12"
+  bool operator==(const ChangedParts&) const = default;
+};
 
 struct OwnerChange {
   model::PciAddress gpu;
@@ -24,6 +35,8 @@ struct OwnerChange {
   // The command, as it can be typed again after a crash: "gantry vfio bind 0000:3b:00.0". It is
   // shown to people, by `gantry doctor` among others.
   std::string what;
+  // Only the going instances must be unused, and only the kept ones are still offered.
+  std::optional<ChangedParts> parts = {};
 };
 
 // How an act ended, as far as the owner is concerned.

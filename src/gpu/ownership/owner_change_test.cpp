@@ -174,6 +174,35 @@ TEST(OwnerChange, ARepetitionThatDoesNothingLeavesTheChangeUnfinished) {
   EXPECT_THAT(machine.state().intents, IsEmpty());
 }
 
+// Claims on instances that the change keeps are not in its way; the ledger remembers which.
+TEST(OwnerChange, OfPartsAsksOnlyAboutTheOthers) {
+  ChangedMachine machine;
+  {
+    auto ledger = OwnershipStore::open(machine.host);
+    ASSERT_TRUE(ledger.ok());
+    expect_ok(ledger->adopt(changed_gpu, {}, Owner::Dra, AllocationMode::Mig));
+    expect_ok(ledger->claim({.id = "claim-1",
+                             .owner = Owner::Dra,
+                             .gpu = changed_gpu,
+                             .part = "MIG-kept",
+                             .what = "claim default/train"}));
+  }
+  OwnerChange change{.gpu = changed_gpu,
+                     .to = Owner::Dra,
+                     .use = AllocationMode::Mig,
+                     .what = "gantry mig apply",
+                     .parts = ChangedParts{.going = {"MIG-kept"}}};
+  const auto act = [&]() -> Status {
+    EXPECT_EQ(machine.state().intents.at(0).kept, change.parts->kept);
+    return {};
+  };
+  const auto refused = change_owner(machine.host, change, not_in_use, act);
+  EXPECT_THAT(refused.error().text(), HasSubstr("claim default/train"));
+  change.parts = ChangedParts{.kept = {"MIG-kept"}, .going = {"MIG-going"}};
+  expect_ok(change_owner(machine.host, change, not_in_use, act));
+  EXPECT_EQ(machine.owner(), Owner::Dra);
+}
+
 TEST(OwnerChange, CanBeSettledTwice) {
   ChangedMachine machine;
   auto ledger = OwnershipStore::open(machine.host);

@@ -73,6 +73,11 @@ Result<OwnerIntent> intent_from(json::Value object) {
   intent.pid = static_cast<std::uint32_t>(*pid);
   intent.since_unix_seconds = *since;
   intent.resumes = object["resumes"].boolean().value_or(false);
+  if (const auto kept = object["kept"]) {
+    if (!kept.is(json::Kind::Array) || kept.size() > kMaxKeptParts)
+      return corrupt_ledger("the kept parts of an intent are too many");
+    intent.kept = kept.strings();
+  }
   return intent;
 }
 
@@ -254,6 +259,7 @@ const UnplacedGpu* OwnershipState::find_unplaced(const model::GpuUuid& uuid) con
 bool is_same_change(const OwnerIntent& a, const OwnerIntent& b) {
   auto same = a;
   same.resumes = b.resumes;
+  same.kept = b.kept;
   return same == b;
 }
 
@@ -319,6 +325,7 @@ std::string to_json(const OwnershipState& state) {
         out.member("what", intent.what);
         out.member("pid", intent.pid);
         out.member("since", intent.since_unix_seconds);
+        if (!intent.kept.empty()) out.array("kept", intent.kept);
         if (intent.resumes) out.member("resumes", true);
       });
     });

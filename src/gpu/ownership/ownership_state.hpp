@@ -47,11 +47,14 @@ struct OwnerIntent {
   std::string what;       // the command, as it can be typed again: "gantry vfio bind 0000:3b:00.0"
   std::uint32_t pid = 0;  // of the process that began it, for people
   std::int64_t since_unix_seconds = 0;
+  // UUIDs of the MIG instances that it does not touch: they stay offered, and may stay in use.
+  std::vector<std::string> kept = {};
   // It replaced one that was not finished, so the GPU was in between when it began. Set by begin().
   bool resumes = false;
   bool operator==(const OwnerIntent&) const = default;
 };
-// The same change of the same process; `resumes`, which only the ledger knows, is not compared.
+// The same change of the same process. Not compared: `resumes`, which only the ledger knows, and
+// `kept`, which an agent of an earlier version does not write.
 bool is_same_change(const OwnerIntent& a, const OwnerIntent& b);
 
 // A GPU of which only the UUID is known: from a file of the first version, or displaced by another
@@ -87,6 +90,7 @@ bool identify(OwnershipState& state, const model::PciAddress& gpu, const model::
 inline constexpr std::size_t kMaxOwnedGpus = 512;
 inline constexpr std::size_t kMaxClaims = 4096;
 inline constexpr std::size_t kMaxNameLength = 256;
+inline constexpr std::size_t kMaxKeptParts = 64;  // of one GPU
 
 // Version 1 had UUIDs instead of addresses, and no number. An agent of that version finds no valid
 // record in a file of this version and refuses to start its offer.

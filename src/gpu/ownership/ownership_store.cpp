@@ -58,11 +58,13 @@ Error of_later_version(const std::string& path) {
                       path, kStateVersion)};
 }
 
-// What claims hold of a GPU.
-std::vector<Holding> holdings_of(const OwnershipState& state, const GpuOwnership& entry) {
+// What claims hold of a GPU, but of its parts in `kept`.
+std::vector<Holding> holdings_of(const OwnershipState& state, const GpuOwnership& entry,
+                                 std::span<const std::string> kept = {}) {
   std::vector<Holding> holdings;
   for (const auto& claim : state.claims) {
     if (claim.gpu != entry.gpu) continue;
+    if (std::find(kept.begin(), kept.end(), claim.part) != kept.end()) continue;
     holdings.push_back(
         {.holder = claim.what, .mode = entry.use, .part = claim.part, .alone = claim.part.empty()});
   }
@@ -194,9 +196,10 @@ Status OwnershipStore::adopt(const model::PciAddress& gpu, const model::GpuUuid&
   return write(std::move(next));
 }
 
-// The new owner gets the whole card: it fits only beside no holder at all.
-Status OwnershipStore::check_change(const GpuOwnership& entry, const GpuUsage& evidence) const {
-  auto holdings = holdings_of(state_, entry);
+// The new owner gets the whole card, but for the kept parts: it fits only beside no holder at all.
+Status OwnershipStore::check_change(const GpuOwnership& entry, const GpuUsage& evidence,
+                                    std::span<const std::string> kept) const {
+  auto holdings = holdings_of(state_, entry, kept);
   for (const auto& holder : evidence.holders) holdings.push_back({.holder = holder});
   for (const auto pid : evidence.pids)
     holdings.push_back({.holder = fmt::format("process {}", pid)});
@@ -246,7 +249,7 @@ Status OwnershipStore::begin(const OwnerIntent& intent, const GpuUsage& evidence
           .advise(fmt::format("repeat it or take it back first: {}", earlier->what));
     usage.withdrawn = true;  // a GPU with an intent is not offered
   }
-  GANTRY_CHECK(check_change(*entry, usage));
+  GANTRY_CHECK(check_change(*entry, usage, intent.kept));
   GANTRY_TRY(const auto lock, BeginLock::take(path_));
   auto next = state_;
   std::erase_if(next.intents, [&](const OwnerIntent& old) { return old.gpu == intent.gpu; });

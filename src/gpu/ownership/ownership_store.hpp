@@ -84,7 +84,9 @@ class OwnershipStore {
       : path_(std::move(path)), lock_(std::move(lock)) {}
   Status load(const sys::Host& host, std::string_view inside);
   void place_former_gpus(const sys::Host& host);
-  Status check_change(const GpuOwnership& entry, const GpuUsage& evidence) const;
+  // `kept`: as in OwnerIntent.
+  Status check_change(const GpuOwnership& entry, const GpuUsage& evidence,
+                      std::span<const std::string> kept = {}) const;
   Status write(OwnershipState next);  // stores the next state on disk, then in memory
   Status append(const std::string& record);
   Status rewrite(const std::string& record);

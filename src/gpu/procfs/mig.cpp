@@ -2,6 +2,7 @@
 #include "gpu/procfs/mig.hpp"
 
 #include "base/core/text.hpp"
+#include "gpu/procfs/device_numbers.hpp"
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@ namespace gantry::procfs {
 namespace {
 
 constexpr std::string_view kCapabilities = "/proc/driver/nvidia/capabilities";
+constexpr std::size_t kAccessLimit = 4096;
 constexpr std::uint64_t kMaxNumber = std::numeric_limits<std::int32_t>::max();
 
 // The numbers of the entries "giNUMBER" of a directory, ascending.
@@ -62,6 +64,22 @@ std::vector<std::string> list_mig_instances(const sys::Host& host) {
     }
   }
   return instances;
+}
+
+std::vector<std::uint32_t> mig_capability_minors(const sys::Host& host, std::uint32_t minor) {
+  std::vector<std::uint32_t> minors;
+  const auto add = [&](const std::string& directory) {
+    const auto text = host.read(directory + "/access", kAccessLimit);
+    const auto number = text.ok() ? parse_capability_minor(*text) : std::nullopt;
+    if (number) minors.push_back(*number);
+  };
+  for (const auto gi : gpu_instances(host, minor)) {
+    const auto inside = fmt::format("{}/gi{}", mig_directory(minor), gi);
+    add(inside);
+    for (const auto ci : numbered_entries(host, inside, "ci"))
+      add(fmt::format("{}/ci{}", inside, ci));
+  }
+  return minors;
 }
 
 }  // namespace gantry::procfs

@@ -346,10 +346,11 @@ void Agent::take_owner_requests() {
 }
 
 OwnerRequests::AgentCallbacks Agent::owner_callbacks() {
-  return {.withdrawn = [this](const model::PciAddress& gpu) { return is_withdrawn(gpu); },
+  return {.withdrawn =
+              [this](const OwnerRequests::LeaseTarget& wanted) { return is_withdrawn(wanted); },
           .ask_kubelet =
               [this](std::function<void(const Status&)> then) { ask_kubelet(std::move(then)); },
-          .pods = [this](const model::PciAddress& gpu) { return pods_on(gpu); },
+          .pods = [this](const OwnerRequests::LeaseTarget& wanted) { return pods_on(wanted); },
           .offer =
               [this] {
                 if (offering_) offer_changes(Certainty::Remembered);
@@ -357,24 +358,29 @@ OwnerRequests::AgentCallbacks Agent::owner_callbacks() {
 }
 
 // A new offer may have failed: what the kubelet was told last counts, not what was decided.
-bool Agent::is_withdrawn(const model::PciAddress& gpu) const {
+bool Agent::is_withdrawn(const OwnerRequests::LeaseTarget& wanted) const {
   if (!offering_ || options_.kubelet_socket.empty()) return true;
-  if (resources::offers_gpu(offering_->offer, gpu)) return false;
+  const auto& gpu = wanted.gpu;
+  const auto kept = wanted.parts ? wanted.parts->kept : std::vector<std::string>{};
+  if (resources::offers_gpu(offering_->offer, gpu, kept)) return false;
   const auto& uses = offering_->offer.uses;
   const bool known = std::any_of(uses.begin(), uses.end(),
                                  [&](const resources::GpuUse& use) { return use.pci == gpu; });
   return !known || ownership_.withdrawn(gpu);
 }
 
-std::vector<std::string> Agent::pods_on(const model::PciAddress& gpu) const {
+std::vector<std::string> Agent::pods_on(const OwnerRequests::LeaseTarget& wanted) const {
   const auto found = std::find_if(inventory_.gpus.begin(), inventory_.gpus.end(),
-                                  [&](const model::Gpu& known) { return known.pci == gpu; });
+                                  [&](const model::Gpu& known) { return known.pci == wanted.gpu; });
   if (found == inventory_.gpus.end()) return {};
   const auto used = in_use(Certainty::JustAsked);
   const auto pods = used.pods.find(found->uuid.text);
   if (pods == used.pods.end()) return {};
   std::vector<std::string> names;
   for (const auto& holding : pods->second) {
+    const auto is_held = [&](const std::string& kept) { return kept == holding.device; };
+    if (wanted.parts && std::any_of(wanted.parts->kept.begin(), wanted.parts->kept.end(), is_held))
+      continue;
     auto name = fmt::format("pod {}", holding.pod);
     if (std::find(names.begin(), names.end(), name) == names.end())
       names.push_back(std::move(name));

@@ -73,8 +73,8 @@ class Agent {
   void take_owner_requests();
   OwnerRequests::AgentCallbacks owner_callbacks();
   void ask_kubelet(std::function<void(const Status& asked)> then);
-  std::vector<std::string> pods_on(const model::PciAddress& gpu) const;
-  bool is_withdrawn(const model::PciAddress& gpu) const;
+  std::vector<std::string> pods_on(const OwnerRequests::LeaseTarget& wanted) const;
+  bool is_withdrawn(const OwnerRequests::LeaseTarget& wanted) const;
   void offer_changes(Certainty certainty);
   AgentHandover::HandoverCallbacks handover_callbacks();
   void on_health();

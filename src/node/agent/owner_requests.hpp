@@ -21,12 +21,14 @@ namespace gantry::agent {
 
 class OwnerRequests {
  public:
+  using LeaseTarget = owner_lease::LeaseServer::LeaseTarget;
   struct AgentCallbacks {
-    std::function<bool(const model::PciAddress& gpu)> withdrawn;  // and the kubelet knows it
+    // What is wanted is not offered, and the kubelet knows it.
+    std::function<bool(const LeaseTarget& wanted)> withdrawn;
     // Asks the kubelet which pods have devices, and calls `then` when it has answered.
     std::function<void(std::function<void(const Status& asked)> then)> ask_kubelet;
-    // The pods that have the GPU or a part of it, as asked last.
-    std::function<std::vector<std::string>(const model::PciAddress& gpu)> pods;
+    // The pods that have a part of it, as asked last.
+    std::function<std::vector<std::string>(const LeaseTarget& wanted)> pods;
     std::function<void()> offer;  // computes the offer again
   };
 
@@ -41,15 +43,11 @@ class OwnerRequests {
 
  private:
   owner_lease::LeaseServer::Callbacks server_callbacks();
-  using Programs = std::vector<std::string>;
-  void find_usage(const model::PciAddress& gpu, const Programs& yielding,
-                  owner_lease::LeaseServer::UsageFound found);
-  void find_processes(const model::PciAddress& gpu, const Programs& yielding,
-                      owner_lease::LeaseServer::UsageFound found);
+  void find_usage(const LeaseTarget& wanted, owner_lease::LeaseServer::UsageFound found);
+  void find_processes(const LeaseTarget& wanted, owner_lease::LeaseServer::UsageFound found);
   using HoldersFound = std::function<void(Result<std::vector<std::string>> holders)>;
-  void look_for_holders(const model::PciAddress& gpu, const Programs& yielding, HoldersFound then);
-  void look_at_known_holders(const model::PciAddress& gpu, const Programs& yielding,
-                             owner_lease::LeaseServer::UsageFound found);
+  void look_for_holders(const LeaseTarget& wanted, HoldersFound then);
+  void look_at_known_holders(const LeaseTarget& wanted, owner_lease::LeaseServer::UsageFound found);
   void found_processes(const model::PciAddress& gpu, Result<std::vector<std::string>> holders,
                        const owner_lease::LeaseServer::UsageFound& found);
   void let_go_of(const model::PciAddress& gpu);

@@ -96,7 +96,8 @@ OwnershipFilter::HoldBack OwnershipFilter::reason_by_ledger(const resources::Gpu
   if (refusals.empty()) return {};
   if (intent != nullptr)
     return {.reason = fmt::format("its owner is being changed: {}", describe(*intent)),
-            .may_end = false};
+            .may_end = false,
+            .kept = intent->kept};
   if (known->owner == ownership::Owner::Vm && gpu.use == model::AllocationMode::Vm)
     return {};  // as configured: it has no device in the offer
   if (known->owner != ownership::Owner::Plugin)
@@ -109,8 +110,13 @@ OwnershipFilter::HoldBack OwnershipFilter::reason_by_ledger(const resources::Gpu
   return {.reason = changed.ok() ? "" : changed.error().text()};
 }
 
-void OwnershipFilter::withhold(const model::PciAddress& gpu, std::string reason) {
-  withheld_[gpu] = std::move(reason);
+void OwnershipFilter::withhold(const model::PciAddress& gpu, std::string reason,
+                               std::vector<std::string> kept) {
+  withheld_[gpu] = {.reason = std::move(reason), .kept = std::move(kept)};
+}
+
+void OwnershipFilter::keep_withheld(const model::PciAddress& gpu, std::string reason) {
+  withheld_[gpu].reason = std::move(reason);
 }
 
 void OwnershipFilter::let_go(const model::PciAddress& gpu) {
@@ -154,7 +160,7 @@ OwnershipFilter::HoldBack OwnershipFilter::why_not(const resources::GpuUse& gpu,
                                                    const Result<ownership::OwnershipState>& former,
                                                    Clock::time_point now) {
   if (const auto found = withheld_.find(gpu.pci); found != withheld_.end())
-    return {.reason = found->second, .may_end = false};
+    return {.reason = found->second.reason, .may_end = false, .kept = found->second.kept};
   if (!ledger_) return {.reason = reason_by_former(gpu, former)};
   return reason_by_ledger(gpu, in_use, now);
 }
@@ -167,6 +173,7 @@ std::optional<std::chrono::milliseconds> OwnershipFilter::settle(resources::Offe
       ledger_ ? Result<ownership::OwnershipState>({}) : ownership::OwnershipStore::peek(host_);
   std::map<model::PciAddress, Clock::time_point> since;
   std::set<std::string> held_back;  // UUIDs
+  std::set<std::string> kept;       // of MIG instances
   bool look_again = false;
   for (const auto& gpu : offer.uses) {
     auto why = why_not(gpu, in_use, former, now);
@@ -175,12 +182,15 @@ std::optional<std::chrono::milliseconds> OwnershipFilter::settle(resources::Offe
     const auto before = withdrawn_.find(gpu.pci);
     since[gpu.pci] = before == withdrawn_.end() ? now : before->second;
     held_back.insert(gpu.gpu.text);
+    kept.insert(why.kept.begin(), why.kept.end());
     look_again = look_again || why.may_end;
-    offer.notes.push_back(fmt::format("GPU {} is not offered: {}", gpu.index, why.reason));
+    offer.notes.push_back(fmt::format("GPU {} is not offered{}: {}", gpu.index,
+                                      why.kept.empty() ? "" : ", but for some of its instances",
+                                      why.reason));
   }
   for (auto& resource : offer.resources)
     std::erase_if(resource.devices, [&](const model::AdvertisedDevice& device) {
-      return held_back.contains(device.gpu.text);
+      return held_back.contains(device.gpu.text) && !kept.contains(device.mig.text);
     });
   const auto is_held_back = [&](const resources::SharedGpu& card) {
     return held_back.contains(card.gpu.text);

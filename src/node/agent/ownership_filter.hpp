@@ -41,8 +41,12 @@ class OwnershipFilter {
     std::map<std::string, std::vector<HeldDevice>> pods;  // by UUID of the GPU
     std::map<std::string, std::vector<std::uint32_t>> pids;
   };
-  // Keeps a GPU out of all further offers, with this reason, until let_go().
-  void withhold(const model::PciAddress& gpu, std::string reason);
+  // Keeps a GPU, but for the MIG instances in `kept`, out of all further offers, with this reason,
+  // until let_go().
+  void withhold(const model::PciAddress& gpu, std::string reason,
+                std::vector<std::string> kept = {});
+  // For another reason, with the same kept instances.
+  void keep_withheld(const model::PciAddress& gpu, std::string reason);
   void let_go(const model::PciAddress& gpu);
   bool is_withheld(const model::PciAddress& gpu) const { return withheld_.contains(gpu); }
   // The GPU is not offered, for long enough that the kubelet knows it.
@@ -61,7 +65,8 @@ class OwnershipFilter {
   // Why a GPU is not offered; empty text: it is.
   struct HoldBack {
     std::string reason;
-    bool may_end = true;  // without a request to us: look again
+    bool may_end = true;                 // without a request to us: look again
+    std::vector<std::string> kept = {};  // MIG instances that are offered all the same
   };
   void keep_changes_from_beginning();
   std::chrono::milliseconds next_look(const GpuUsage& in_use, Clock::time_point now) const;
@@ -80,7 +85,11 @@ class OwnershipFilter {
   bool another_has_ledger_ = false;
   // GPUs that are not in the last offer, and since when.
   std::map<model::PciAddress, Clock::time_point> withdrawn_;
-  std::map<model::PciAddress, std::string> withheld_;
+  struct Withheld {
+    std::string reason;
+    std::vector<std::string> kept;
+  };
+  std::map<model::PciAddress, Withheld> withheld_;
 };
 
 }  // namespace gantry::agent

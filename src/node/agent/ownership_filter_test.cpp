@@ -143,6 +143,44 @@ TEST_F(OwnershipTest, WithheldGpusStayAwayUntilLetGo) {
   EXPECT_FALSE(ownership_.withdrawn(gpu_address, now_ + 1s));
 }
 
+resources::Offer offered_instances() {
+  const auto instance = [](const std::string& uuid) {
+    return model::AdvertisedDevice{.id = uuid, .gpu = {"GPU-a"}, .mig = {uuid}};
+  };
+  return {.resources = {{.name = "nvidia.com/mig-1g.18gb",
+                         .use = AllocationMode::Mig,
+                         .devices = {instance("MIG-kept"), instance("MIG-going")}}},
+          .uses = {{.gpu = {"GPU-a"}, .pci = gpu_address, .use = AllocationMode::Mig}}};
+}
+
+TEST_F(OwnershipTest, KeptInstancesStayOffered) {
+  ASSERT_TRUE(ownership_.open());
+  EXPECT_EQ(settle(offered_instances()), 2U);
+  ownership_.withhold(gpu_address, "a command asked for it", {"MIG-kept"});
+  EXPECT_EQ(settle(offered_instances()), 1U);
+  EXPECT_THAT(notes_, testing::ElementsAre(HasSubstr("but for some of its instances")));
+  EXPECT_TRUE(ownership_.withdrawn(gpu_address, now_ + 1s));
+  ownership_.keep_withheld(gpu_address, "the agent reads it again");
+  EXPECT_EQ(settle(offered_instances()), 1U);
+  ownership_.let_go(gpu_address);
+  EXPECT_EQ(settle(offered_instances()), 2U);
+}
+
+// As after a crash: the command has ended, its intent is there.
+TEST_F(OwnershipTest, KeptInstancesOfAnIntentStayOffered) {
+  ASSERT_TRUE(ownership_.open());
+  EXPECT_EQ(settle(offered_instances()), 2U);
+  const ownership::OwnerIntent intent{.gpu = gpu_address,
+                                      .use = AllocationMode::Mig,
+                                      .what = "gantry mig apply --gpu 0000:3b:00.0 1g.18gb",
+                                      .pid = 4711,
+                                      .kept = {"MIG-kept"}};
+  ASSERT_TRUE(ownership_.ledger()->begin(intent, unused).ok());
+  EXPECT_EQ(settle(offered_instances()), 1U);
+  ASSERT_TRUE(ownership_.ledger()->finish(intent).ok());
+  EXPECT_EQ(settle(offered_instances()), 2U);
+}
+
 TEST_F(OwnershipTest, OfAnUnreadableLedgerNothingIsGuessed) {
   tree_.file("var/lib/gantry/ledger", "scribble");
   EXPECT_FALSE(ownership_.open());

@@ -23,15 +23,21 @@ class TestAgent {
     using namespace std::chrono_literals;
     server_ = std::make_unique<LeaseServer>(
         *loop_, log_,
-        LeaseServer::Callbacks{
-            .ledger = [this] { return &ledger_; },
-            .withdraw = [this](const auto&, const auto& reason) { note("withdraw: " + reason); },
-            .offer_again = [this](const auto&) { note("offer again"); },
-            .find_usage =
-                [this](const auto&, const auto& yielding, auto found) {
-                  for (const auto& name : yielding) note("yields: " + name);
-                  loop_->post([this, found] { found(next_usage()); });
-                }},
+        LeaseServer::Callbacks{.ledger = [this] { return &ledger_; },
+                               .withdraw =
+                                   [this](const auto& wanted, const auto& reason) {
+                                     note("withdraw: " + reason);
+                                     for (const auto& kept :
+                                          wanted.parts ? wanted.parts->kept : Uuids{})
+                                       note("keeps: " + kept);
+                                   },
+                               .offer_again = [this](const auto&) { note("offer again"); },
+                               .find_usage =
+                                   [this](const auto& wanted, auto found) {
+                                     for (const auto& name : wanted.yielding)
+                                       note("yields: " + name);
+                                     loop_->post([this, found] { found(next_usage()); });
+                                   }},
         LeaseServer::Timing{.holders_pause = 20ms, .withdraw_pause = 10ms, .withdraw_limit = 2s});
     EXPECT_TRUE(server_->listen(host_.outside(kOwnerSocket)).ok());
     thread_ = std::jthread([this] { (void)loop_->run(); });
@@ -59,6 +65,7 @@ class TestAgent {
   }
 
  private:
+  using Uuids = std::vector<std::string>;
   void note(std::string text) {
     const std::lock_guard lock(mutex_);
     notes_.push_back(std::move(text));

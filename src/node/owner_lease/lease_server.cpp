@@ -89,12 +89,13 @@ void LeaseServer::lease(ConnectionId id, const OwnerRequest& request) {
   if (!known.ok()) return refuse(id, known.error());
   connection->stage = Stage::Waiting;
   connection->intent = request.intent;
-  connection->yielding = request.yielding;
+  connection->wanted = {
+      .gpu = request.intent.gpu, .yielding = request.yielding, .parts = request.parts};
   connection->until = Clock::now() + request.wait;
   connection->withdrawn_by = Clock::now() + timing_.withdraw_limit;
   log_.info(kLeaseComponent, "a command asks for a GPU",
             {{"gpu", request.intent.gpu.sysfs()}, {"command", request.intent.what}});
-  callbacks_.withdraw(request.intent.gpu,
+  callbacks_.withdraw(connection->wanted,
                       fmt::format("its owner is being changed: {}", describe(request.intent)));
   look(id);
 }
@@ -103,7 +104,7 @@ void LeaseServer::look(ConnectionId id) {
   const auto* connection = find(id);
   if (connection == nullptr || connection->stage != Stage::Waiting) return;
   const std::weak_ptr<bool> alive = alive_;
-  callbacks_.find_usage(connection->intent.gpu, connection->yielding,
+  callbacks_.find_usage(connection->wanted,
                         [this, alive, id](const Result<ownership::GpuUsage>& usage) {
                           if (alive.lock()) on_usage(id, usage);
                         });

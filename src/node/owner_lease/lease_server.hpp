@@ -26,18 +26,21 @@ namespace gantry::owner_lease {
 class LeaseServer {
  public:
   using UsageFound = std::function<void(Result<ownership::GpuUsage> usage)>;
+  // What a command asks for.
+  struct LeaseTarget {
+    model::PciAddress gpu;
+    std::vector<std::string> yielding;             // processes of these programs do not count
+    std::optional<ownership::ChangedParts> parts;  // nullopt: the whole card
+  };
   struct Callbacks {
     std::function<ownership::OwnershipStore*()> ledger;  // nullptr: it is not open
-    // Takes the GPU out of the offer, with this reason.
-    std::function<void(const model::PciAddress& gpu, const std::string& reason)> withdraw;
+    // Takes the GPU, but for the parts that are kept, out of the offer, with this reason.
+    std::function<void(const LeaseTarget& wanted, const std::string& reason)> withdraw;
     // The lease has ended: offers the GPU again if the ledger allows it.
     std::function<void(const model::PciAddress& gpu)> offer_again;
-    // Finds out who uses the GPU and calls `found` once, later, from the loop. If nothing uses it,
-    // the agent itself has let go of it when `found` is called.
-    // Processes of the programs in `yielding` do not count.
-    std::function<void(const model::PciAddress& gpu, const std::vector<std::string>& yielding,
-                       UsageFound found)>
-        find_usage;
+    // Finds out who uses what is wanted and calls `found` once, later, from the loop. If nothing
+    // uses it, the agent itself has let go of the GPU when `found` is called.
+    std::function<void(const LeaseTarget& wanted, UsageFound found)> find_usage;
   };
   struct Timing {
     std::chrono::milliseconds holders_pause{1'000};  // between two looks at the holders
@@ -62,7 +65,7 @@ class LeaseServer {
     sys::Loop::Timer timer;
     Stage stage = Stage::Idle;
     ownership::OwnerIntent intent;  // from Waiting on
-    std::vector<std::string> yielding;
+    LeaseTarget wanted;
     Clock::time_point until;         // how long the command waits for holders
     Clock::time_point withdrawn_by;  // how long we wait for the kubelet
     std::string told;                // whom the command waits for

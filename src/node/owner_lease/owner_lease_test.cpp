@@ -259,7 +259,7 @@ TEST_F(OwnerLease, ACommandThatDiesBeforeItsGrantLeavesNoIntent) {
                      {.ledger = [&] { return &ledger; },
                       .withdraw = [](const auto&, const auto&) {},
                       .offer_again = [&](const auto&) { ++offers; },
-                      .find_usage = [&](const auto&, const auto&, auto then) { found = then; }});
+                      .find_usage = [&](const auto&, auto then) { found = then; }});
   ASSERT_TRUE(server.listen(host_.outside(kOwnerSocket)).ok());
   {
     const auto socket = connect(host_.outside(kOwnerSocket));
@@ -523,6 +523,58 @@ TEST(LocalUsage, NamesPodsWithOtherKindsOfDevices) {
         << id;
     EXPECT_THAT(local_usage(tree.host(), {.bus = 0x5e})->holders, IsEmpty()) << id;
   }
+}
+
+// Of a card with MIG, only the instances that go must be unused.
+TEST(LocalUsage, OfPartsLeavesOutTheUsersOfOthers) {
+  const ownership::ChangedParts parts{.kept = {"MIG-kept"},
+                                      .going = {"MIG-going", "nvidia0/gi2"},
+                                      .nodes = {"/dev/nvidia-caps/nvidia-cap21"}};
+  const auto holders_with = [&](const std::string& id) {
+    test::Tree tree;
+    tree.file("proc/driver/nvidia/gpus/0000:3b:00.0/information",
+              "GPU UUID: \t GPU-a\nDevice Minor: \t 0\n");
+    tree.directory("proc/driver/nvidia/capabilities/gpu0/mig/gi1");
+    tree.file("proc/70/comm", "train\n")
+        .link("proc/70/fd/3", "/dev/nvidia0")
+        .link("proc/70/fd/4", "/dev/nvidia-caps/nvidia-cap12");
+    tree.file(
+        "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
+        fmt::format(
+            R"({{"Data":{{"PodDeviceEntries":[{{"PodUID":"uid-1","ContainerName":"main",)"
+            R"("ResourceName":"nvidia.com/gpu","DeviceIDs":{{"-1":["{}"]}},"AllocResp":""}}],)"
+            R"("RegisteredDevices":{{}}}},"Checksum":1}})",
+            id));
+    return local_usage(tree.host(), leased_gpu, {}, parts)->holders;
+  };
+  for (const auto* id : {"MIG-kept", "MIG-kept::1", "nvidia0/gi1", "nvidia0/gi1/vgpu0"})
+    EXPECT_THAT(holders_with(id), IsEmpty()) << id;
+  for (const auto* id : {"MIG-going", "MIG-going::1", "nvidia0/gi2", "nvidia0/gi2/vgpu0", "GPU-a"})
+    EXPECT_THAT(holders_with(id), ElementsAre("pod uid-1 (container main)")) << id;
+}
+
+TEST(LocalUsage, OfPartsNamesTheProcessesOnTheirNodes) {
+  test::Tree tree;
+  tree.file("proc/driver/nvidia/gpus/0000:3b:00.0/information",
+            "GPU UUID: \t GPU-a\nDevice Minor: \t 0\n");
+  tree.file("proc/70/comm", "train\n").link("proc/70/fd/4", "/dev/nvidia-caps/nvidia-cap21");
+  tree.file("proc/71/comm", "other\n").link("proc/71/fd/4", "/dev/nvidia0");
+  const ownership::ChangedParts parts{.going = {"MIG-going"},
+                                      .nodes = {"/dev/nvidia-caps/nvidia-cap21"}};
+  EXPECT_THAT(local_usage(tree.host(), leased_gpu, {}, parts)->holders,
+              ElementsAre(HasSubstr("process 70")));
+}
+
+TEST(OwnerProtocol, CarriesThePartsOfACard) {
+  const ownership::ChangedParts parts{
+      .kept = {"MIG-a"}, .going = {"MIG-b"}, .nodes = {"/dev/nvidia-caps/nvidia-cap21"}};
+  auto change = to_vm;
+  change.parts = parts;
+  OwnerRequest request{.intent = ownership::intent_of(change), .parts = parts};
+  EXPECT_EQ(request.intent.kept, parts.kept);
+  EXPECT_EQ(*parse_request(to_json(request)), request);
+  request.parts->going.resize(kMaxParts + 1, "MIG-c");
+  EXPECT_FALSE(parse_request(to_json(request)).ok());
 }
 
 TEST(OwnerProtocol, ALongOrWrongListOfProgramsIsRefused) {

@@ -85,6 +85,30 @@ Result<std::vector<std::string>> read_yielding(json::Value object) {
   return names;
 }
 
+Result<std::vector<std::string>> read_parts_list(json::Value list) {
+  std::vector<std::string> texts;
+  if (!list.is(json::Kind::Array) || list.size() > kMaxParts)
+    return bad_message("`parts` is not a short list");
+  for (const auto one : list) {
+    auto text = one.string();
+    if (!text || text->empty() || text->size() > ownership::kMaxNameLength)
+      return bad_message("`parts` has a wrong name");
+    texts.push_back(*std::move(text));
+  }
+  return texts;
+}
+
+// Absent in requests for a whole card.
+Result<std::optional<ownership::ChangedParts>> read_parts(json::Value object) {
+  const auto given = object["parts"];
+  if (!given) return std::optional<ownership::ChangedParts>();
+  ownership::ChangedParts parts;
+  GANTRY_TRY(parts.kept, read_parts_list(given["kept"]));
+  GANTRY_TRY(parts.going, read_parts_list(given["going"]));
+  GANTRY_TRY(parts.nodes, read_parts_list(given["nodes"]));
+  return std::optional(std::move(parts));
+}
+
 Result<ownership::OwnerIntent> read_intent(json::Value object) {
   ownership::OwnerIntent intent;
   GANTRY_TRY(const auto address, read_text(object, "gpu"));
@@ -122,6 +146,13 @@ std::string to_json(const OwnerRequest& request) {
     out.member("outcome", word_for(kOutcomeNames, request.outcome));
     if (!request.yielding.empty()) out.array("yielding", request.yielding);
     if (!request.uuid.text.empty()) out.member("uuid", request.uuid.text);
+    if (!request.intent.kept.empty()) out.array("kept", request.intent.kept);
+    if (!request.parts) return;
+    out.object("parts", [&] {
+      out.array("kept", request.parts->kept);
+      out.array("going", request.parts->going);
+      out.array("nodes", request.parts->nodes);
+    });
   });
   return std::move(out).text();
 }
@@ -148,6 +179,10 @@ Result<OwnerRequest> parse_request(std::string_view text) {
   if (!wait || *wait < 0 || *wait > kMaxWaitMs) return bad_message("the time to wait is wrong");
   request.wait = std::chrono::milliseconds(*wait);
   GANTRY_TRY(request.yielding, read_yielding(object));
+  GANTRY_TRY(request.parts, read_parts(object));
+  if (object["kept"]) {
+    GANTRY_TRY(request.intent.kept, read_parts_list(object["kept"]));
+  }
   if (object["uuid"]) {
     GANTRY_TRY(request.uuid.text, read_text(object, "uuid"));
   }

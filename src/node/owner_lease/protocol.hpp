@@ -17,6 +17,7 @@
 #include "gpu/ownership/owner_change.hpp"
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,8 @@
 namespace gantry::owner_lease {
 
 inline constexpr std::string_view kOwnerSocket = "/run/gantry/owner.sock";
-inline constexpr std::size_t kMaxMessage = 8192;
+inline constexpr std::size_t kMaxMessage = 16'384;
+inline constexpr std::size_t kMaxParts = 64;  // of a card with MIG: instances, and their nodes
 inline constexpr std::size_t kMaxYielding = 8;
 inline constexpr std::size_t kMaxProgramName = 15;  // what /proc/PID/comm keeps of it
 
@@ -35,6 +37,7 @@ struct OwnerRequest {
   std::chrono::milliseconds wait{0};                               // Lease: for the holders to end
   std::vector<std::string> yielding;                               // Lease: see LeaseOptions
   model::GpuUuid uuid;                                             // Lease: empty: not known
+  std::optional<ownership::ChangedParts> parts;                    // Lease: nullopt: the whole card
   ownership::ActOutcome outcome = ownership::ActOutcome::Unknown;  // Settle
   bool operator==(const OwnerRequest&) const = default;
 };

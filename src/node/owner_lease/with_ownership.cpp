@@ -62,8 +62,9 @@ Result<GpuUsage> wait_for_users(const sys::Host& host, const ownership::OwnerCha
                                 const LeaseOptions& options) {
   ProgressReporter progress(options);
   for (const auto until = Clock::now() + options.wait;;) {
-    GANTRY_TRY(auto usage,
-               options.usage ? options.usage() : local_usage(host, change.gpu, options.yielding));
+    GANTRY_TRY(auto usage, options.usage
+                               ? options.usage()
+                               : local_usage(host, change.gpu, options.yielding, change.parts));
     const auto holder = first_holder(usage);
     if (holder.empty() || Clock::now() >= until) return usage;
     progress.say(fmt::format("waiting for {}", holder));
@@ -77,7 +78,8 @@ Status wait_for_processes(const sys::Host& host, const ownership::OwnerChange& c
                           const LeaseOptions& options, Clock::time_point until) {
   ProgressReporter progress(options);
   for (;;) {
-    GANTRY_TRY(const auto holders, processes_and_shares(host, change.gpu, options.yielding));
+    GANTRY_TRY(const auto holders,
+               processes_and_shares(host, change.gpu, options.yielding, change.parts));
     if (holders.empty()) return {};
     if (Clock::now() >= until)
       return Error(Errc::Busy,
@@ -88,13 +90,14 @@ Status wait_for_processes(const sys::Host& host, const ownership::OwnerChange& c
 }
 
 // Until the agent grants the lease.
-Status wait_for_lease(int socket, const OwnerIntent& intent, model::GpuUuid uuid,
-                      const LeaseOptions& options) {
+Status wait_for_lease(int socket, const OwnerIntent& intent, const MaybeParts& parts,
+                      model::GpuUuid uuid, const LeaseOptions& options) {
   GANTRY_CHECK(send(socket, to_json(OwnerRequest{.kind = OwnerRequest::Kind::Lease,
                                                  .intent = intent,
                                                  .wait = options.wait,
                                                  .yielding = options.yielding,
-                                                 .uuid = std::move(uuid)})));
+                                                 .uuid = std::move(uuid),
+                                                 .parts = parts})));
   ProgressReporter progress(options);
   for (const auto until = Clock::now() + options.wait + kAgentAnswers;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
@@ -167,7 +170,8 @@ Status change_with_agent(const sys::Host& host, int agent, const ownership::Owne
   GANTRY_TRY(const auto lock, ownership::ChangeLock::take(host, change.gpu));
   const auto until = Clock::now() + options.wait;  // for the lease and the processes together
   const auto intent = ownership::intent_of(change);
-  const auto leased = wait_for_lease(agent, intent, known_uuid(host, change.gpu), options);
+  const auto leased =
+      wait_for_lease(agent, intent, change.parts, known_uuid(host, change.gpu), options);
   if (!leased.ok()) {
     take_back_unused(host, agent, intent);
     return leased;

@@ -250,13 +250,18 @@ class OfferBuilder {
 
 }  // namespace
 
-bool offers_gpu(const Offer& offer, const model::PciAddress& gpu) {
+bool offers_gpu(const Offer& offer, const model::PciAddress& gpu,
+                std::span<const std::string> instances) {
   const auto use = std::find_if(offer.uses.begin(), offer.uses.end(),
                                 [&](const GpuUse& one) { return one.pci == gpu; });
   if (use == offer.uses.end()) return false;
   const auto of_gpu = [&](const auto& part) { return part.gpu == use->gpu; };
   const auto has_device = [&](const model::AdvertisedResource& resource) {
-    return std::any_of(resource.devices.begin(), resource.devices.end(), of_gpu);
+    return std::any_of(resource.devices.begin(), resource.devices.end(), [&](const auto& device) {
+      const auto& mig = device.mig.text;
+      return of_gpu(device) &&
+             (mig.empty() || std::find(instances.begin(), instances.end(), mig) == instances.end());
+    });
   };
   return std::any_of(offer.resources.begin(), offer.resources.end(), has_device) ||
          std::any_of(offer.shared.cards.begin(), offer.shared.cards.end(), of_gpu);

@@ -60,8 +60,10 @@ struct Offer {
 // GPU keeps its entry, so that its health can be reported.
 Result<Offer> resources(const model::Inventory& machine, const options::Options& options);
 
-// Whether the kubelet can give a device of this GPU to a pod, or a pod a share of it.
-bool offers_gpu(const Offer& offer, const model::PciAddress& gpu);
+// Whether the kubelet can give a device of this GPU, other than these MIG instances, to a pod, or a
+// pod a share of it.
+bool offers_gpu(const Offer& offer, const model::PciAddress& gpu,
+                std::span<const std::string> instances = {});
 
 // Computes the tokens again after cards were removed from offer.shared.cards.
 void rebuild_tokens(Offer& offer);

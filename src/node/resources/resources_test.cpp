@@ -300,6 +300,15 @@ TEST(OffersGpu, FindsDevicesOfAGpuByItsAddress) {
   EXPECT_TRUE(offers_gpu(offer, first)) << "a pod can get a share of it";
 }
 
+TEST(OffersGpu, LeavesOutTheNamedInstances) {
+  Offer offer{.resources = {{.name = "nvidia.com/mig-1g.18gb",
+                             .devices = {{.id = "MIG-1", .gpu = {"GPU-a"}, .mig = {"MIG-1"}}}}},
+              .uses = {{.gpu = {"GPU-a"}, .pci = {.bus = 0x3b}}}};
+  const std::vector<std::string> kept{"MIG-1"};
+  EXPECT_TRUE(offers_gpu(offer, {.bus = 0x3b}));
+  EXPECT_FALSE(offers_gpu(offer, {.bus = 0x3b}, kept));
+}
+
 options::Options gke(options::GkeConfig config = {}) {
   return {.program = options::Program::Gke, .gke_config = std::move(config)};
 }
