@@ -12,7 +12,6 @@ namespace {
 
 using mig::MigGpu;
 using model::MigMode;
-using Kind = Step::Kind;
 
 Error with_code(Errc code, const Error& error) {
   return Error(code, error.cause()).advise(error.remedy());
@@ -60,13 +59,12 @@ class Change {
   }
 
   Result<ChangeReport> run() {
-    GANTRY_CHECK(look());
-    const bool knew_profiles = knows_profiles(report_.gpu);
-    GANTRY_TRY(const auto steps, plan());
-    if (steps.empty()) return finish();
-    const auto begun = begin();
+    std::vector<Step> steps;
+    const auto begun = prepare(steps);
     // Nothing was done yet, so an earlier change that was interrupted is as unfinished as before.
     if (!begun.ok()) return with_code(Errc::Busy, begun.error());
+    if (steps.empty()) return finish();
+    const bool knew_profiles = knows_profiles(report_.gpu);
     auto done = act(steps);
     if (done.ok() && !knew_profiles && report_.pending.empty()) done = plan_and_act_again();
     if (!done.ok()) return give_up(done.error());
@@ -74,6 +72,12 @@ class Change {
   }
 
  private:
+  Status prepare(std::vector<Step>& steps) {
+    GANTRY_CHECK(look());
+    GANTRY_TRY(steps, plan());
+    return steps.empty() ? Status{} : begin();
+  }
+
   Status look() {
     GANTRY_TRY(report_.gpu, actions_.read(request_.gpu));
     GANTRY_TRY(state_, read_state(host_, request_.gpu));
@@ -137,14 +141,14 @@ class Change {
 
   Status run_step(const Step& step) {
     switch (step.kind) {
-      case Kind::DestroyCompute:
+      case StepKind::DestroyCompute:
         return ignore_missing(actions_.destroy_compute_instance(request_.gpu, step.gpu_instance,
                                                                 step.compute_instance));
-      case Kind::DestroyInstance:
+      case StepKind::DestroyInstance:
         return ignore_missing(actions_.destroy_gpu_instance(request_.gpu, step.gpu_instance));
-      case Kind::SetMode: return set_mode(step.enable);
-      case Kind::CreateInstance: return create_instance(step);
-      case Kind::CreateCompute: return create_compute(step);
+      case StepKind::SetMode: return set_mode(step.enable);
+      case StepKind::CreateInstance: return create_instance(step);
+      case StepKind::CreateCompute: return create_compute(step);
     }
     return {};
   }
@@ -158,7 +162,7 @@ class Change {
     GANTRY_TRY(auto why, actions_.set_mode(request_.gpu, enable));
     GANTRY_TRY(report_.gpu, actions_.read(request_.gpu));
     const auto mode = enable ? MigMode::Enabled : MigMode::Disabled;
-    if (report_.gpu.current == mode) return {};
+    if (report_.gpu.pending == mode && report_.gpu.current == mode) return {};
     if (report_.gpu.pending != mode)
       return Error(Errc::Internal,
                    "the driver accepted the mode, but it is neither in effect nor pending");

@@ -19,6 +19,8 @@ class LiveDriver {
 
   // Starts NVML's process at the first request.
   Result<mig_nvml::MigMachine> read();
+  // Ends NVML's process, which has every GPU open. The next request starts another one.
+  void close() { session_.reset(); }
   // The processes that NVML sees on the instances of a GPU, as read last.
   const std::vector<mig_nvml::MigProcess>& processes() const { return machine_.processes; }
 

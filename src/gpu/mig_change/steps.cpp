@@ -12,7 +12,6 @@ namespace {
 using mig::ComputeInstance;
 using mig::GpuInstance;
 using mig::MigGpu;
-using Kind = Step::Kind;
 
 bool is_same_place(const mig::Placement& wanted, const mig::Placement& present) {
   return wanted.size == 0 || present.size == 0 || wanted == present;
@@ -51,7 +50,7 @@ ComputeChange compare(const LayoutInstance& wanted, const GpuInstance& present) 
 }
 
 Step destroy_compute(const GpuInstance& instance, const ComputeInstance& compute) {
-  return {.kind = Kind::DestroyCompute,
+  return {.kind = StepKind::DestroyCompute,
           .gpu_instance = instance.id,
           .compute_instance = compute.id,
           .profile = compute.profile,
@@ -61,7 +60,7 @@ Step destroy_compute(const GpuInstance& instance, const ComputeInstance& compute
 }
 
 Step create_compute(const LayoutInstance& instance, const LayoutCompute& compute) {
-  return {.kind = Kind::CreateCompute,
+  return {.kind = StepKind::CreateCompute,
           .profile = compute.profile,
           .place = instance.place,
           .compute = compute.place};
@@ -74,7 +73,7 @@ struct StepLists {
 void add_removal(const GpuInstance& instance, StepLists& lists) {
   for (const auto& compute : instance.compute)
     lists.destroy_compute.push_back(destroy_compute(instance, compute));
-  lists.destroy.push_back({.kind = Kind::DestroyInstance,
+  lists.destroy.push_back({.kind = StepKind::DestroyInstance,
                            .gpu_instance = instance.id,
                            .profile = instance.profile,
                            .place = instance.place});
@@ -82,7 +81,7 @@ void add_removal(const GpuInstance& instance, StepLists& lists) {
 
 void add_creation(const LayoutInstance& instance, StepLists& lists) {
   lists.create.push_back(
-      {.kind = Kind::CreateInstance, .profile = instance.profile, .place = instance.place});
+      {.kind = StepKind::CreateInstance, .profile = instance.profile, .place = instance.place});
   for (const auto& compute : instance.compute)
     lists.create.push_back(create_compute(instance, compute));
 }
@@ -147,17 +146,17 @@ std::string describe(const Layout& layout) {
 
 std::string describe(const Step& step) {
   switch (step.kind) {
-    case Kind::DestroyCompute:
+    case StepKind::DestroyCompute:
       return fmt::format("destroy compute instance {} of GPU instance {} ({}{})",
                          step.compute_instance, step.gpu_instance, step.profile,
                          step.uuid.text.empty() ? "" : ", " + step.uuid.text);
-    case Kind::DestroyInstance:
+    case StepKind::DestroyInstance:
       return fmt::format("destroy GPU instance {} ({} {})", step.gpu_instance, step.profile,
                          describe_place(step.place));
-    case Kind::SetMode: return step.enable ? "turn MIG on" : "turn MIG off";
-    case Kind::CreateInstance:
+    case StepKind::SetMode: return step.enable ? "turn MIG on" : "turn MIG off";
+    case StepKind::CreateInstance:
       return fmt::format("create GPU instance {} {}", step.profile, describe_place(step.place));
-    case Kind::CreateCompute:
+    case StepKind::CreateCompute:
       return fmt::format("create compute instance {} in the GPU instance {}", step.profile,
                          describe_place(step.place));
   }
@@ -182,18 +181,18 @@ std::vector<Step> steps_to(const MigGpu& gpu, const Layout& wanted) {
   const auto mode = wanted.enabled ? model::MigMode::Enabled : model::MigMode::Disabled;
   const bool has_no_mig = !wanted.enabled && gpu.current == model::MigMode::Unsupported;
   if (!has_no_mig && (gpu.current != mode || gpu.pending != mode))
-    steps.push_back({.kind = Kind::SetMode, .enable = wanted.enabled});
+    steps.push_back({.kind = StepKind::SetMode, .enable = wanted.enabled});
   steps.insert(steps.end(), lists.create.begin(), lists.create.end());
   return steps;
 }
 
 bool is_destruction(const Step& step) {
-  return step.kind == Kind::DestroyCompute || step.kind == Kind::DestroyInstance;
+  return step.kind == StepKind::DestroyCompute || step.kind == StepKind::DestroyInstance;
 }
 
 bool changes_mode(const std::vector<Step>& steps) {
   return std::any_of(steps.begin(), steps.end(),
-                     [](const Step& step) { return step.kind == Kind::SetMode; });
+                     [](const Step& step) { return step.kind == StepKind::SetMode; });
 }
 
 std::vector<model::GpuUuid> kept_instances(const MigGpu& gpu, const std::vector<Step>& steps) {
@@ -202,7 +201,7 @@ std::vector<model::GpuUuid> kept_instances(const MigGpu& gpu, const std::vector<
   for (const auto& instance : gpu.instances) {
     for (const auto& compute : instance.compute) {
       const auto goes = [&](const Step& step) {
-        return step.kind == Kind::DestroyCompute && step.gpu_instance == instance.id &&
+        return step.kind == StepKind::DestroyCompute && step.gpu_instance == instance.id &&
                step.compute_instance == compute.id;
       };
       if (std::none_of(steps.begin(), steps.end(), goes) && !compute.uuid.text.empty())
@@ -215,7 +214,7 @@ std::vector<model::GpuUuid> kept_instances(const MigGpu& gpu, const std::vector<
 std::vector<GoingInstance> going_instances(const std::vector<Step>& steps) {
   std::vector<GoingInstance> going;
   for (const auto& step : steps) {
-    if (step.kind == Kind::DestroyCompute)
+    if (step.kind == StepKind::DestroyCompute)
       going.push_back({.uuid = step.uuid,
                        .gpu_instance = step.gpu_instance,
                        .compute_instance = step.compute_instance});

@@ -53,6 +53,7 @@ struct Step {
   model::GpuUuid uuid;     // DestroyCompute
   bool operator==(const Step&) const = default;
 };
+using StepKind = Step::Kind;
 std::string describe(const Step& step);  // "create 3g.71gb at 4"
 
 // What is there and wanted stays: GPU instances of the same profile at the same place, and the

@@ -2,6 +2,7 @@
 #include "gpu/nvml/mig_machine.hpp"
 
 #include "base/core/text.hpp"
+#include "gpu/mig/compute_profiles.hpp"
 #include "gpu/nvml/device_query.hpp"
 #include "gpu/nvml/instance_id_internal.hpp"
 #include "gpu/probe/nvml_names.hpp"
@@ -109,32 +110,6 @@ Result<std::vector<Placement>> read_places(DeviceQuery& query, unsigned profile)
     places.push_back({.start = list[i].start, .size = list[i].size});
   std::sort(places.begin(), places.end());
   return places;
-}
-
-// NVML tells compute profiles only of an instance that exists. These are the sizes that every
-// instance of so many slices has had so far; their places are known when one exists.
-std::vector<ComputeProfile> usual_compute_profiles(const GpuProfile& profile) {
-  constexpr std::array<std::pair<unsigned, unsigned>, 7> kSizes{
-      {{1, NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE},
-       {2, NVML_COMPUTE_INSTANCE_PROFILE_2_SLICE},
-       {3, NVML_COMPUTE_INSTANCE_PROFILE_3_SLICE},
-       {4, NVML_COMPUTE_INSTANCE_PROFILE_4_SLICE},
-       {6, NVML_COMPUTE_INSTANCE_PROFILE_6_SLICE},
-       {7, NVML_COMPUTE_INSTANCE_PROFILE_7_SLICE},
-       {8, NVML_COMPUTE_INSTANCE_PROFILE_8_SLICE}}};
-  std::vector<ComputeProfile> profiles;
-  for (const auto& [slices, id] : kSizes) {
-    const bool whole = slices == profile.slices;
-    const bool part =
-        slices < profile.slices && slices <= 4 && !(slices == 3 && profile.slices == 4);
-    if (!whole && !part) continue;
-    profiles.push_back({.name = whole ? profile.name : fmt::format("{}c.{}", slices, profile.name),
-                        .id = id,
-                        .slices = slices,
-                        .max = profile.slices / slices,
-                        .places = {}});
-  }
-  return profiles;
 }
 
 Result<std::vector<Placement>> read_compute_places(DeviceQuery& query, nvmlGpuInstance_t instance,
@@ -300,7 +275,7 @@ model::MigMode mode_from(unsigned mode) {
   return mode == NVML_DEVICE_MIG_ENABLE ? model::MigMode::Enabled : model::MigMode::Disabled;
 }
 
-Status read_modes(DeviceQuery& query, MigGpu& gpu) {
+Status read_mig_modes(DeviceQuery& query, MigGpu& gpu) {
   unsigned current = 0;
   unsigned pending = 0;
   const bool ok = GANTRY_QUERY(query, nvmlDeviceGetMigMode, query.device(), &current, &pending);
@@ -341,7 +316,7 @@ std::uint64_t memory_of(DeviceQuery& query) {
 Result<MigGpu> read_mig_gpu(DeviceQuery& query, std::vector<mig_nvml::MigProcess>& processes) {
   MigGpu gpu;
   GANTRY_CHECK(read_mig_identity(query, gpu));
-  GANTRY_CHECK(read_modes(query, gpu));
+  GANTRY_CHECK(read_mig_modes(query, gpu));
   if (gpu.current == model::MigMode::Unsupported) return gpu;
   const auto memory = memory_of(query);
   MigHandles handles;
@@ -350,7 +325,8 @@ Result<MigGpu> read_mig_gpu(DeviceQuery& query, std::vector<mig_nvml::MigProcess
     GANTRY_TRY(auto profile, read_profile(query, number, memory));
     if (!profile) continue;
     GANTRY_TRY(profile->places, read_places(query, profile->id));
-    profile->compute = usual_compute_profiles(*profile);
+    // NVML tells compute profiles, and their places, only of an instance that exists.
+    profile->compute = mig::usual_compute_profiles(*profile);
     if (gpu.current == model::MigMode::Enabled) {
       GANTRY_TRY(auto instances, read_instances_of(query, *profile, handles.uuids));
       gpu.instances.insert(gpu.instances.end(), instances.begin(), instances.end());

@@ -120,7 +120,7 @@ int program(int argc, char** argv) {
   if (request->command == probe::kViewCommand) ::_exit(run_view(*request));
   if (request->command == probe::kWatchCommand) ::_exit(run_watch(*request));
   if (request->command == probe::kMigCommand) ::_exit(run_mig(*request));
-  return refuse("the command is none of view, watch and mig");
+  return refuse("the command must be view, watch or mig");
 }
 
 }  // namespace gantry::nvml
