@@ -2,7 +2,7 @@
 
 install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/InstallUnits.cmake)
 install(FILES ${CMAKE_SOURCE_DIR}/docs/man/gantry-runtime.8 DESTINATION share/man/man8)
-install(FILES ${CMAKE_SOURCE_DIR}/docs/man/gantry-driver.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-inspect.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-share.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vfio.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vm.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vgpu.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-trainer.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-notebook.1 DESTINATION share/man/man1)
+install(FILES ${CMAKE_SOURCE_DIR}/docs/man/gantry-driver.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-inspect.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-mig.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-share.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vfio.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vm.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-vgpu.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-trainer.1 ${CMAKE_SOURCE_DIR}/docs/man/gantry-notebook.1 DESTINATION share/man/man1)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/gantry RENAME copyright)
 
 # The packages whose jobs and file names gantry takes over.

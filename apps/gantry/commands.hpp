@@ -17,6 +17,7 @@ void add_info(CLI::App& app, Context& context, Action& chosen);
 void add_inspect(CLI::App& app, Context& context, Action& chosen);
 void add_list(CLI::App& app, Context& context, Action& chosen);
 void add_man_page(CLI::App& app, Context& context, Action& chosen);
+void add_mig_command(CLI::App& app, Context& context, Action& chosen);
 void add_node(CLI::App& app, Context& context, Action& chosen);
 void add_report(CLI::App& app, Context& context, Action& chosen);
 void add_runtime(CLI::App& app, Context& context, Action& chosen);

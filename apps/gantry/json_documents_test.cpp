@@ -154,6 +154,11 @@ const std::vector<std::pair<std::string, Words>>& machine_commands() {
       {"vgpu-t4", {"vgpu", "list"}},
       {"vgpu-t4", {"vgpu", "remove", "--all"}},
       {"vgpu-t4", {"vgpu", "apply", "--restore"}},
+      {"h200", {"mig", "apply", "3g.71gb,1g.18gb"}},
+      {"h200", {"mig", "list"}},
+      {"h200", {"mig", "plan", "7x1g.18gb"}},
+      {"h200", {"mig", "assert", "3g.71gb,1g.18gb"}},
+      {"h200", {"mig", "restore"}},
   };
   return list;
 }

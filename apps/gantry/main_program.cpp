@@ -8,6 +8,7 @@
 #include "gantry/inspect.hpp"
 #include "gantry/nvidia_ctk.hpp"
 #include "gantry/nvidia_driver_installer.hpp"
+#include "gantry/nvidia_mig_parted.hpp"
 #include "gantry/nvidia_vgpu_dm.hpp"
 #include "gantry/safe_output.hpp"
 
@@ -40,6 +41,7 @@ void add_commands(CLI::App& app, Context& context, Action& chosen) {
   add_share(app, context, chosen);
   add_vfio(app, context, chosen);
   add_vgpu(app, context, chosen);
+  add_mig_command(app, context, chosen);
   add_sim(app, context, chosen);
   add_vm(app, context, chosen);
   add_why(app, context, chosen);
@@ -100,6 +102,7 @@ constexpr ProgramAlias kProgramAliases[] = {
     {"nvidia-ctk", nvidia_ctk},
     {"nvidia-driver-installer", nvidia_driver_installer},
     {"nvidia-vgpu-dm", nvidia_vgpu_dm},
+    {"nvidia-mig-parted", nvidia_mig_parted},
     {"kubectl-inspect-gpushare", inspect_gpushare},
     {"kubectl-inspect-gpushare-v2", inspect_gpushare},
 };
