@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry mig apply, plan, restore: one GPU after the other, each a transaction of its own.
+#include "base/core/clock.hpp"
 #include "base/sys/kernel.hpp"
 #include "base/sys/shell_command.hpp"
 #include "gantry/mig_commands.hpp"
 #include "gantry/mig_owner.hpp"
 #include "gantry/refresh_cdi.hpp"
 #include "gantry/terminal.hpp"
+#include "gpu/mig_change/device_nodes.hpp"
 #include "gpu/reset/reset.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 namespace gantry::cli {
 namespace {
+
+constexpr std::chrono::seconds kLookAgain{1};
 
 using mig_change::ChangeReport;
 using mig_change::ChangeRequest;
@@ -41,7 +46,8 @@ std::vector<model::GpuUuid> held_instances(const MigView& view) {
 
 // The processes that NVML sees on what goes: an agent or a user without rights may not see them by
 // their descriptors. Busy: nothing was done.
-Status check_no_processes(const MigOutcome& outcome, const std::vector<mig_change::Step>& steps,
+Status check_no_processes(const sys::Host& host, const MigOutcome& outcome,
+                          const std::vector<mig_change::Step>& steps,
                           mig_change::LiveDriver& driver) {
   const auto machine = driver.read();
   if (!machine.ok()) return Error(Errc::Busy, machine.error().text());
@@ -54,13 +60,25 @@ Status check_no_processes(const MigOutcome& outcome, const std::vector<mig_chang
     };
     if (process.gpu != outcome.gpu.pci) continue;
     if (!whole && std::none_of(going.begin(), going.end(), is_on)) continue;
-    return Error(Errc::Busy, fmt::format("process {} uses compute instance {} of GPU instance {} "
-                                         "of {}",
-                                         process.pid, process.compute_instance,
+    return Error(Errc::Busy, fmt::format("{} uses compute instance {} of GPU instance {} of {}",
+                                         name_process(host, process.pid), process.compute_instance,
                                          process.gpu_instance, outcome.gpu.pci.sysfs()))
         .advise(fmt::format("end it: sudo kill {}", process.pid));
   }
   return {};
+}
+
+// Looks again until they have ended, or as long as allowed.
+Status wait_for_no_processes(const sys::Host& host, const MigOutcome& outcome,
+                             const std::vector<mig_change::Step>& steps,
+                             mig_change::LiveDriver& driver, Clock::time_point until,
+                             const Context& context) {
+  for (bool told = false;; told = true) {
+    auto free = check_no_processes(host, outcome, steps, driver);
+    if (free.ok() || Clock::now() >= until) return free;
+    if (!told) print_note("waiting: " + free.error().cause(), context);
+    std::this_thread::sleep_for(kLookAgain);
+  }
 }
 
 void note_users(const MigView& view, const std::vector<mig_change::Step>& steps,
@@ -130,19 +148,28 @@ class MigCommand {
   Status change(MigOutcome& outcome, const ChangeRequest& request, bool& begun) {
     const auto steps = std::move(outcome.report.steps);
     outcome.report.steps.clear();
-    const MigLease lease{
-        .gpu = outcome.gpu,
-        .steps = steps,
-        .what = request.what,
-        .wait = std::chrono::milliseconds(static_cast<long>(flags_.drain_seconds * 1000))};
+    const std::chrono::milliseconds wait(static_cast<long>(flags_.drain_seconds * 1000));
+    const auto until = Clock::now() + wait;
+    const MigLease lease{.gpu = outcome.gpu, .steps = steps, .what = request.what, .wait = wait};
     driver_.close();  // it would be in its own way where the whole card must be unused
     return with_mig_lease(host_, lease, context_, [&]() -> Status {
       GANTRY_CHECK(check_unchanged(outcome, request, steps));
-      GANTRY_CHECK(check_no_processes(outcome, steps, driver_));
+      GANTRY_CHECK(wait_for_no_processes(host_, outcome, steps, driver_, until, context_));
       begun = begun || !steps.empty();
       GANTRY_TRY(outcome.report, mig_change::apply(host_, request, actions_));
+      make_nodes(outcome.report.gpu);
       return {};
     });
+  }
+
+  // Before the agent describes the instances to the kubelet.
+  void make_nodes(const mig::MigGpu& gpu) {
+    const auto made = mig_change::make_instance_nodes(host_, gpu, *sys::real_kernel());
+    if (made.ok()) return;
+    print_note(fmt::format("the device nodes of the new instances are missing (`sudo gantry doctor "
+                           "--fix` makes them): {}",
+                           made.error().text()),
+               context_);
   }
 
   // The lease is for the instances that were seen before it.
@@ -197,8 +224,7 @@ Result<std::vector<MigOutcome>> change_mig(const sys::Host& host, const MigFlags
     const bool drawn = flags.dry_run && !flags.mode_only;
     auto picture =
         drawn ? picture_of_change(target.gpu, target.request, context.columns) : std::string();
-    GANTRY_CHECK(
-        command.preview(target.gpu, request, std::move(picture)).in(mig_label(target.gpu)));
+    GANTRY_CHECK(command.preview(target.gpu, request, std::move(picture)));
   }
   return command.run();
 }

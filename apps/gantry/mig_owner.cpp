@@ -69,6 +69,12 @@ std::vector<std::string> mig_nodes(const sys::Host& host, const mig::MigGpu& gpu
   return nodes;
 }
 
+std::string name_process(const sys::Host& host, std::uint32_t pid) {
+  const auto command = host.read_value(fmt::format("/proc/{}/comm", pid)).value_or("");
+  if (command.empty()) return fmt::format("process {}", pid);
+  return fmt::format("process {} ({})", pid, printable(command));
+}
+
 // The node of a GPU instance is also open in the users of its other compute instances, so it counts
 // only if the GPU instance goes.
 std::optional<ownership::ChangedParts> parts_of(const sys::Host& host, const mig::MigGpu& gpu,

@@ -24,6 +24,9 @@ std::optional<ownership::ChangedParts> parts_of(const sys::Host& host, const mig
 std::vector<std::string> mig_nodes(const sys::Host& host, const mig::MigGpu& gpu,
                                    unsigned gpu_instance, unsigned compute_instance);
 
+// "process 4711 (train)"
+std::string name_process(const sys::Host& host, std::uint32_t pid);
+
 struct MigLease {
   const mig::MigGpu& gpu;
   const std::vector<mig_change::Step>& steps;

@@ -95,22 +95,24 @@ Result<std::vector<MigTarget>> targets_of_file(const MigFlags& flags, const MigV
   return targets;
 }
 
-std::vector<std::string> names_of_processes(const MigView& view, const MigGpu& gpu,
-                                            unsigned gpu_instance, unsigned compute_instance) {
+std::vector<std::string> names_of_processes(const sys::Host& host, const MigView& view,
+                                            const MigGpu& gpu, unsigned gpu_instance,
+                                            unsigned compute_instance) {
   std::vector<std::string> names;
   for (const auto& process : view.processes) {
     if (process.gpu == gpu.pci && process.gpu_instance == gpu_instance &&
         process.compute_instance == compute_instance)
-      names.push_back(fmt::format("process {}", process.pid));
+      names.push_back(name_process(host, process.pid));
   }
   return names;
 }
 
-// NVML's list has the same processes, but only their numbers.
+// NVML's list may have the same processes.
 void add_unknown(std::vector<std::string> more, std::vector<std::string>& users) {
   for (auto& name : more) {
+    const auto pid = name.substr(0, name.find(" ("));
     const auto is_known = [&](const std::string& user) {
-      return user == name || user.starts_with(name + " ");
+      return user == pid || user.starts_with(pid + " ");
     };
     if (std::none_of(users.begin(), users.end(), is_known)) users.push_back(std::move(name));
   }
@@ -161,7 +163,7 @@ void find_mig_users(const sys::Host& host, const std::vector<MigGpu>& gpus, MigV
         auto& users = view.users[compute.uuid.text];
         if (!usage.ok()) continue;
         users = std::move(usage->holders);
-        add_unknown(names_of_processes(view, gpu, instance.id, compute.id), *users);
+        add_unknown(names_of_processes(host, view, gpu, instance.id, compute.id), *users);
       }
     }
   }

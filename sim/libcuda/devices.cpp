@@ -42,14 +42,15 @@ CUuuid uuid_bytes(const char* text) {
 }
 
 // A container has only the nodes of its own instances: those of the GPU instance and of the compute
-// instance. Their minors are consecutive: 15 GPU instances on a GPU, 9 nodes for each.
+// instance. They are opened for reading, as nvidia-modprobe makes them without the right to write.
+// Their minors are consecutive: 15 GPU instances on a GPU, 9 nodes for each.
 bool instance_visible(const gantry_sim_gpu& card, uint32_t gi, uint32_t ci) {
   const uint32_t minor = 3 + card.minor * 135 + gi * 9;
   char node[64];
   snprintf(node, sizeof node, "/dev/nvidia-caps/nvidia-cap%u", minor);
-  if (device_error(node, driver.machine->caps_major, minor) != 0) return false;
+  if (device_error(node, driver.machine->caps_major, minor, Access::Read) != 0) return false;
   snprintf(node, sizeof node, "/dev/nvidia-caps/nvidia-cap%u", minor + 1 + ci);
-  return device_error(node, driver.machine->caps_major, minor + 1 + ci) == 0;
+  return device_error(node, driver.machine->caps_major, minor + 1 + ci, Access::Read) == 0;
 }
 
 void add_candidates(DeviceCandidates& found, uint32_t gpu) {

@@ -106,9 +106,9 @@ TEST(NodeSearch, FindsANodeUnderAnotherNameByItsNumber) {
 
 TEST(DeviceUsers, OfMigInstancesAreUsersOfTheGpu) {
   BusyMachine machine;
-  machine.tree.file("proc/driver/nvidia/capabilities/gpu3/mig/gi1/access", "DeviceFileMinor: 12\n");
-  machine.tree.file("proc/driver/nvidia/capabilities/gpu3/mig/gi1/ci0/access",
-                    "DeviceFileMinor: 13\n");
+  machine.tree.file("proc/driver/nvidia-caps/mig-minors",
+                    "config 1\nmonitor 2\ngpu3/gi1/access 12\ngpu3/gi1/ci0/access 13\n"
+                    "gpu4/gi1/access 30\n");
   machine.add_process(4711, "train", "/dev/nvidia-caps/nvidia-cap13");
   machine.add_process(4712, "other", "/dev/nvidia-caps/nvidia-cap30");
   const auto users = find_users(machine.tree.host(), used_gpu);

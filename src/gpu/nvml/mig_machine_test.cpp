@@ -53,6 +53,7 @@ TEST(MigMachine, OfAnOlderDriverComputesTheNamesOfProfiles) {
 TEST(MigMachine, WhoseInstancesCannotBeReadIsAnError) {
   FakeGpus fake({FakeGpu{.mig_enabled = true}});
   auto nvml = fake.nvml();
+  nvml.nvmlDeviceGetGpuInstanceProfileInfo = two_profiles;
   nvml.nvmlDeviceGetGpuInstances = [](nvmlDevice_t, unsigned, nvmlGpuInstance_t*, unsigned*) {
     return NVML_ERROR_NO_PERMISSION;
   };

@@ -14,7 +14,7 @@ namespace gantry::procfs {
 namespace {
 
 constexpr std::string_view kCapabilities = "/proc/driver/nvidia/capabilities";
-constexpr std::size_t kAccessLimit = 4096;
+constexpr std::size_t kMinorsLimit = std::size_t{1} << 20;
 constexpr std::uint64_t kMaxNumber = std::numeric_limits<std::int32_t>::max();
 
 // The numbers of the entries "giNUMBER" of a directory, ascending.
@@ -68,16 +68,13 @@ std::vector<std::string> list_mig_instances(const sys::Host& host) {
 
 std::vector<std::uint32_t> mig_capability_minors(const sys::Host& host, std::uint32_t minor) {
   std::vector<std::uint32_t> minors;
-  const auto add = [&](const std::string& directory) {
-    const auto text = host.read(directory + "/access", kAccessLimit);
-    const auto number = text.ok() ? parse_capability_minor(*text) : std::nullopt;
-    if (number) minors.push_back(*number);
-  };
-  for (const auto gi : gpu_instances(host, minor)) {
-    const auto inside = fmt::format("{}/gi{}", mig_directory(minor), gi);
-    add(inside);
-    for (const auto ci : numbered_entries(host, inside, "ci"))
-      add(fmt::format("{}/ci{}", inside, ci));
+  const auto text = host.read("/proc/driver/nvidia-caps/mig-minors", kMinorsLimit);
+  const auto table = text.ok() ? parse_mig_minors(*text) : Result<MigMinors>(MigMinors{});
+  if (!table.ok()) return minors;
+  for (const auto& row : table->rows) {
+    const bool is_instance =
+        row.node == MigMinorKind::GpuInstance || row.node == MigMinorKind::ComputeInstance;
+    if (is_instance && row.gpu == minor) minors.push_back(row.minor);
   }
   return minors;
 }

@@ -24,8 +24,8 @@ std::vector<std::uint32_t> gpus_with_mig_instances(const sys::Host& host);
 // "gpu0/gi1", "gpu0/gi1/ci0": all GPU and compute instances. Changes if the MIG layout changes.
 std::vector<std::string> list_mig_instances(const sys::Host& host);
 
-// The minors below /dev/nvidia-caps of all GPU and compute instances of the GPU with this minor
-// number.
+// The minors below /dev/nvidia-caps that GPU and compute instances of the GPU with this minor
+// number have or can have.
 std::vector<std::uint32_t> mig_capability_minors(const sys::Host& host, std::uint32_t minor);
 
 }  // namespace gantry::procfs
